@@ -1,9 +1,9 @@
-"""From stored 64×64 patches to the input of the network, turned and flipped, in one batch.
+"""Convert a batch of stored 64×64 patches to the network's input, with rotations, turns and flips.
 
-For an input of 32×32 the size is halved by 2×2 means. A rotated patch (AdaSample's ``*``) takes the
-means at every position and samples them bilinearly at the rotated centres, with the border reflected;
-at angle zero that is the plain halving again. An input of 64×64 (of central-surround towers) is the
-patch itself, rotated ones sampled likewise.
+A 32×32 input is the patch halved by 2×2 means. For a rotated patch (AdaSample's ``*``) the means are
+taken at every position and sampled bilinearly at the rotated centres, with the border reflected; at
+angle zero this equals the plain halving. A 64×64 input (for central-surround towers) is the patch
+itself; rotated patches are sampled in the same way.
 """
 
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from torch import Tensor
 
 PATCH_SIZE = 64
 INPUT_SIZE = 32
-# Of the square's eight symmetries, as `cut` numbers them, those that each released code draws from, as
-# often as it comes to them.
+# Which of the square's eight symmetries, as `cut` numbers them, each released code draws from. Each is
+# repeated in proportion to its probability.
 _SYMMETRIES = {
-    # All eight alike.
+    # All eight, equally likely.
     "square": tuple(range(8)),
     # A transpose and a left-right flip, independently (HardNet).
     "transpose_flip": (0, 3, 4, 5),
     # Any quarter turn, then no flip, left-right or up-down, a third each (DSM).
     "turn_then_flip": (0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7),
-    # With p = 1/2 a turn by 90, 180 or 270 degrees, then with p = 1/2 up-down (HyNet).
+    # A turn by 90, 180 or 270 degrees with p = 1/2, then an up-down flip with p = 1/2 (HyNet).
     "half_turned": (0, 0, 0, 1, 2, 3, 6, 6, 6, 5, 4, 7),
 }
 
@@ -33,8 +33,9 @@ class Turns:
     """Flips and quarter turns (``+``): one of the square's symmetries at random.
 
     Attributes:
-        shared: all patches of a class get the same one; otherwise each its own.
-        among: "square", "transpose_flip", "turn_then_flip" or "half_turned": which, and how often.
+        shared: whether all patches of a class get the same symmetry; otherwise each gets its own.
+        among: which symmetries are drawn, and how often: "square", "transpose_flip",
+            "turn_then_flip" or "half_turned".
     """
 
     shared: bool = True
@@ -45,7 +46,7 @@ class Turns:
             raise ValueError(f"among must be one of {', '.join(_SYMMETRIES)}, got {self.among!r}")
 
     def draw(self, shape: torch.Size, generator: torch.Generator) -> Tensor:
-        """(n, c) int64 in 0…7 for a pool of n classes and c candidates."""
+        """Draw symmetries, (n, c) int64 in 0…7, for a pool of n classes and c candidates."""
         n, c = shape
         known = torch.tensor(_SYMMETRIES[self.among], device=generator.device)
         drawn = torch.randint(
@@ -55,20 +56,20 @@ class Turns:
 
 
 def cut(patches: Tensor, angle: Tensor, turn: Tensor | None = None, size: int = INPUT_SIZE) -> Tensor:
-    """The network's input.
+    """Return the network's input for a batch of patches.
 
     Args:
         patches: (m, 64, 64) uint8.
         angle: (m,) radians, counter-clockwise as seen.
         turn: (m,) int64 in 0…7: quarter turns are turn mod 4, after a left-right flip if turn ≥ 4;
-            None for none.
+            None for no turns or flips.
         size: side of the input, 32 or 64.
 
     Returns:
         (m, 1, size, size) float32, 0 to 255.
 
     Raises:
-        ValueError: another size.
+        ValueError: ``size`` is neither 32 nor 64.
     """
     if size not in (INPUT_SIZE, PATCH_SIZE):
         raise ValueError(f"the input is {INPUT_SIZE} or {PATCH_SIZE} pixels wide, got {size}")
@@ -87,7 +88,7 @@ def _upright(patches: Tensor, size: int) -> Tensor:
 
 
 def _means(patches: Tensor, step: int) -> Tensor:
-    # Sums of four bytes are exact in 16 bits, and several times as fast as pooling in float32.
+    # Sums of four bytes are exact in 16 bits and several times as fast as pooling in float32.
     whole = patches.short()
     rows = whole[:, :-1:step] + whole[:, 1::step]
     sums = rows[:, :, :-1:step] + rows[:, :, 1::step]
@@ -98,8 +99,8 @@ def _rotated(patches: Tensor, angle: Tensor, size: int) -> Tensor:
     pixels = _means(patches, step=1) if size == INPUT_SIZE else patches[:, None].float()
     cos, sin = angle.cos(), angle.sin()
     zero = torch.zeros_like(cos)
-    # The 63×63 means reach from −31 to 31 pixels about the centre, the 32×32 output from −31 to 31
-    # in steps of 2: with corners aligned both are [−1, 1], as 64×64 pixels are to themselves.
+    # The 63×63 means span −31 to 31 pixels about the centre, and so does the 32×32 output, in steps
+    # of 2. With corners aligned both are [−1, 1], as are the 64×64 pixels and their output.
     matrix = torch.stack([cos, -sin, zero, sin, cos, zero], dim=1).view(-1, 2, 3)
     grid = F.affine_grid(matrix, [len(patches), 1, size, size], align_corners=True)
     return F.grid_sample(pixels, grid, padding_mode="reflection", align_corners=True)

@@ -1,7 +1,7 @@
-"""What a step may draw its pairs from: a batch of classes with their candidates, ready to be cut.
+"""Batches of classes with their candidate patches, from which a training step draws its pairs.
 
-The steps of AdaSample's Alg. 1 that do not depend on the network: n distinct classes, and their
-candidates with ``*`` and ``+`` as the recipe has them.
+These are the steps of AdaSample's Alg. 1 that do not depend on the network: drawing n distinct classes
+and making their candidates, with ``*`` and ``+`` as in the recipe.
 """
 
 import warnings
@@ -21,11 +21,11 @@ from lib.samplers.candidates import Classes, Generation, Pool
 
 @dataclass(frozen=True)
 class Batch:
-    """Candidates of n classes, c at most.
+    """The candidates of n classes, at most c for each.
 
     Attributes:
-        pool: which patches they are.
-        turn: (n, c) int64, the flip and quarter turn of each, or None.
+        pool: which patches are the candidates.
+        turn: (n, c) int64, the flip and quarter turn of each candidate, or None.
         bank: (P, 64, 64) uint8, the patches of the set.
         size: side of the network's input.
     """
@@ -36,10 +36,10 @@ class Batch:
     size: int
 
     def images(self, place: Tensor | tuple[Tensor, Tensor]) -> Tensor:
-        """(m, 1, size, size) float32, 0 to 255, of the candidates at some places.
+        """Return the images of some candidates, (m, 1, size, size) float32, 0 to 255.
 
         Args:
-            place: (n, c) bool, or (m,) int64 rows and columns.
+            place: their places in the pool: (n, c) bool, or (m,) int64 rows and columns.
         """
         angle = self.pool.angle[place]
         patches = self.bank[self.pool.patch[place].to(self.bank.device)].to(angle.device)
@@ -47,27 +47,27 @@ class Batch:
         return augmentation.cut(patches, angle, turn, self.size)
 
     def lay_out(self, described: Tensor) -> Tensor:
-        """(n, c, k), zero at empty places, from (m, k) of the candidates in their order."""
+        """Arrange descriptors (m, k) of the candidates, in order, as (n, c, k), zero at empty places."""
         filled = described.new_zeros(*self.pool.valid.shape, described.shape[1])
         return filled.masked_scatter(self.pool.valid[:, :, None], described)
 
     @property
     def seen(self) -> dict[str, Tensor]:
-        """ "two_share", of classes of two candidates, which leave nothing to choose."""
+        """The curve "two_share": the share of classes with two candidates, which leave no choice."""
         return {"two_share": (self.pool.counts == 2).float().mean()}
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Where a recipe's batches are drawn from.
+    """The source of a recipe's batches.
 
     Attributes:
-        bank: (P, 64, 64) uint8.
-        classes: of the patches, by point.
-        generation: of positives (``*``), or None.
+        bank: (P, 64, 64) uint8, the patches of the set.
+        classes: the patches grouped by point.
+        generation: how positives are generated (``*``), or None.
         turns: flips and quarter turns (``+``), or None.
         size: side of the network's input.
-        points: which points a batch is made of; None draws them anew.
+        points: which points make up a batch; None draws new ones each time.
     """
 
     bank: Tensor
@@ -78,7 +78,7 @@ class Batches:
     points: Points | None = None
 
     def draw(self, n: int, generator: torch.Generator) -> Batch:
-        """A batch of n distinct classes.
+        """Draw a batch of n distinct classes.
 
         Raises:
             ValueError: n is below 2 or above the number of classes.
@@ -91,12 +91,12 @@ class Batches:
 def open_batches(
     recipe: Recipe, patch_set: PatchSet, device: str = "cpu", size: int = augmentation.INPUT_SIZE
 ) -> Batches:
-    """The batches of a recipe on a set.
+    """Return the batches of a recipe on a patch set.
 
     Args:
-        recipe: how candidates are made.
-        patch_set: each class has 2 patches or more.
-        device: where images are made; a GPU holds the patches too.
+        recipe: says how candidates are made.
+        patch_set: the set; each class has 2 patches or more.
+        device: the device on which images are made; a GPU also holds the patches.
         size: side of the network's input.
 
     Raises:

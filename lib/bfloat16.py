@@ -1,9 +1,9 @@
-"""Convolutions in bfloat16 on processors that have no instructions for them.
+"""Fast bfloat16 convolutions on processors that have no instructions for them.
 
-A processor without AVX-512 convolves bfloat16 by a loop that takes ten times as long as float32. The
-product of two bfloat16 numbers is exact in float32, in which both ways sum: rounding the operands as
-autocast does, convolving them in float32 and rounding the result gives the same numbers up to the order
-of a sum, in float32's time.
+On a processor without AVX-512, a bfloat16 convolution is a loop that takes ten times as long as in
+float32. Here the operands are rounded as autocast does, convolved in float32, and the result is rounded.
+This gives the same numbers up to the order of a sum, in float32's time, because the product of two
+bfloat16 numbers is exact in float32, and both ways sum in float32.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +15,17 @@ from torch.overrides import TorchFunctionMode
 
 
 def fast_convolutions(device: str) -> AbstractContextManager:
-    """Within it convolutions in bfloat16, and their gradients, take no longer than those in float32.
+    """Return a context in which bfloat16 convolutions and their gradients take no longer than float32.
 
     Args:
-        device: as torch names it. On anything but a CPU without bfloat16 of its own nothing is changed.
+        device: torch's name of it. Only a CPU without native bfloat16 is affected.
     """
     native = torch.device(device).type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return nullcontext() if native else ByFloat32()
 
 
 class ByFloat32(TorchFunctionMode):
-    """Has what autocast convolves in bfloat16 convolved in float32, operands and results rounded."""
+    """A mode that runs autocast's bfloat16 convolutions in float32, rounding operands and results."""
 
     def __torch_function__(
         self,
@@ -36,7 +36,7 @@ class ByFloat32(TorchFunctionMode):
     ) -> Tensor:
         if func is not torch.conv2d or not torch.is_autocast_enabled("cpu"):
             return func(*args, **(kwargs or {}))
-        # Back through each change of precision a gradient is rounded as autocast rounds it.
+        # In the backward pass each conversion rounds the gradient as autocast does.
         rounded = [each.bfloat16().float() if isinstance(each, Tensor) else each for each in args]
         with torch.autocast("cpu", enabled=False):
             return func(*rounded, **(kwargs or {})).bfloat16()

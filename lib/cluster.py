@@ -1,6 +1,6 @@
-"""Runs tasks on an existing Dask cluster, each in a process of its own there (`lib.processes`).
+"""Run tasks on an existing Dask cluster, each in a process of its own there (`lib.processes`).
 
-Workers may come and go; while there is none it waits. A worker does as many tasks at once as it has
+Workers may come and go; while there are none, `run` waits. A worker runs as many tasks at once as it has
 threads.
 """
 
@@ -16,12 +16,12 @@ from distributed.comm import connect
 from lib import processes
 from lib.processes import Outcome, Report, Task
 
-# Until a scheduler has to answer, in seconds.
+# Seconds within which a scheduler must answer.
 _ANSWER = 20.0
 
 
 def at_once(address: str) -> int:
-    """Tasks that the cluster does at once today: its workers' threads.
+    """Return how many tasks the cluster can run at once now: the number of its workers' threads.
 
     Raises:
         OSError: no scheduler answers.
@@ -31,18 +31,19 @@ def at_once(address: str) -> int:
 
 
 def run(tasks: Sequence[Task], address: str, report: Report, threads: int) -> list[Outcome]:
-    """Does tasks as `lib.processes.run` does. However this ends, the cluster lives on, and what it still
-    does of them ends within seconds.
+    """Run tasks as `lib.processes.run` does.
+
+    However this ends, the cluster lives on, and tasks still running there end within seconds.
 
     Args:
-        tasks: each returns None, or a text that says why its worker must not do it.
-        address: of the cluster's scheduler, e.g. "tcp://10.0.0.1:8786".
-        report: as there.
-        threads: of each task.
+        tasks: each returns None, or a text that says why its worker must not run it.
+        address: address of the cluster's scheduler, e.g. "tcp://10.0.0.1:8786".
+        report: as in `lib.processes.run`.
+        threads: threads per task.
 
     Raises:
-        ValueError: a worker cannot or must not do a task.
-        OSError: no scheduler answers, or it is gone.
+        ValueError: a worker cannot or must not run a task.
+        OSError: the scheduler does not answer, or is gone.
         KeyboardInterrupt, or what ``report`` raises.
     """
     outcomes, whole, done = {}, sum(task.weight for task in tasks), 0.0
@@ -63,11 +64,11 @@ def run(tasks: Sequence[Task], address: str, report: Report, threads: int) -> li
 
 
 def _client(address: str) -> Client:
-    """Closed, it takes back what the cluster has not done yet."""
-    # What goes wrong is said here, and would be logged with a traceback besides.
+    """Return a client; closing it withdraws the tasks that the cluster has not finished."""
+    # This module reports errors itself; distributed would also log them with a traceback.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
-        # A client waits for ever where something else than a scheduler listens.
+        # A client waits for ever if something other than a scheduler listens at the address.
         asyncio.run(asyncio.wait_for(connect(address, timeout=_ANSWER), _ANSWER)).abort()
     except Exception as error:
         raise OSError(f"no Dask scheduler answers at {address}: {error!r}") from error
@@ -91,7 +92,7 @@ def _outcome(future: Future, address: str) -> Outcome:
 def _do(task: Task, threads: int) -> Outcome:
     worker = get_worker()
     key = worker.get_current_task()
-    # A worker that a nanny started may otherwise start no process.
+    # Otherwise a worker that was started by a nanny may not start processes.
     multiprocessing.current_process().daemon = False
 
     def check(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""A network's descriptors of n matching pairs, and the triplets of which losses are taken."""
+"""A network's descriptors of n matching pairs, and the triplets from which losses are computed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Descriptions:
     """Descriptors of n matching pairs; index 0 holds the anchors, 1 the positives.
 
     Attributes:
-        raw: (2, n, k) float32, before normalisation or head; what R_L2 and L2-Net's loss look at.
-        value: (2, n, k) float32, what the loss differentiates: of unit length, or tanh of a binary
-            head.
+        raw: (2, n, k) float32, before normalisation or head; used by R_L2 and L2-Net's loss.
+        value: (2, n, k) float32, the descriptors that the loss differentiates: of unit length, or
+            tanh values of a binary head.
         binary: (2, n, k) without gradient, the signs that are compared at test in place of `value`;
             None where `value` itself is compared.
-        maps: intermediate feature maps, (2, n, …) each, from networks that hand them out.
+        maps: intermediate feature maps, (2, n, …) each, from networks that return them.
     """
 
     raw: Tensor
@@ -29,11 +29,11 @@ class Descriptions:
 
     @property
     def code(self) -> Tensor:
-        """(2, n, k) without gradient, what is compared at test, and so what negatives are mined on."""
+        """The descriptors compared at test, on which negatives are mined: (2, n, k) without gradient."""
         return self.value.detach() if self.binary is None else self.binary
 
     def as_compared(self) -> Descriptions:
-        """The same pairs with their code as the value."""
+        """Return the same pairs with `code` as their `value`."""
         return replace(self, value=self.code, binary=None)
 
 
@@ -42,12 +42,12 @@ class Triplets:
     """n matching pairs, each with a negative.
 
     Attributes:
-        descriptions: of the pairs, for losses of the whole batch; None where a loss of distances alone
-            is drawn.
-        positive: (n,) distances of the pairs; TCDesc mixes a topology distance into them.
+        descriptions: descriptors of the pairs, for losses that use the whole batch; None if the loss
+            uses distances alone (`drawn`).
+        positive: (n,) distances of the matching pairs; TCDesc mixes a topology distance into them.
         negative: (n,) distances to the negatives.
-        negatives: whose negatives they are and which, or None; L_B takes s and d of one negative.
-        mined: (n,) positive − negative on the codes, without gradient; DSM's histogram is of them.
+        negatives: the mined negatives, or None; L_B takes s and d of one negative.
+        mined: (n,) positive − negative on the codes, without gradient; DSM's histogram counts these.
     """
 
     descriptions: Descriptions | None
@@ -58,22 +58,21 @@ class Triplets:
 
 
 def drawn(positive: Tensor, negative: Tensor) -> Triplets:
-    """Triplets of given distances (n,), to draw a loss that looks at nothing else."""
+    """Return triplets with given distances (n,), to plot a loss that uses nothing else."""
     return Triplets(None, positive, negative, None, (positive - negative).detach())
 
 
 def descriptions(model: nn.Module, output: Tensor | tuple[Tensor, ...]) -> Descriptions:
-    """The descriptors of n pairs, from a network's output.
+    """Return the descriptors of n pairs from a network's output.
 
     Args:
-        model: with ``normalise``, from raw descriptors (m, k) to what the loss differentiates, and,
-            if it is binary, ``code``, from those to what is compared at test.
-        output: of ``model.raw`` for 2n patches, the anchors first: raw descriptors (2n, k), of any
-            floating-point type, or a tuple that begins with them and goes on with feature maps
-            (2n, …).
+        model: the network. Its ``normalise`` maps raw descriptors (m, k) to those that the loss
+            differentiates; if it is binary, its ``code`` maps these to the signs compared at test.
+        output: output of ``model.raw`` for 2n patches, the anchors first: raw descriptors (2n, k) of
+            any floating-point type, or a tuple of them and feature maps (2n, …).
     """
     raw, *maps = output if isinstance(output, tuple) else (output,)
-    # Regularisers square what autocast has left in half precision.
+    # Autocast leaves the raw descriptors in half precision, and regularisers square them.
     raw = raw.float()
     value = model.normalise(raw)
     binary = model.code(value.detach()) if hasattr(model, "code") else None

@@ -1,9 +1,9 @@
-"""Short digests of code and of values: what a record names so that its numbers can be traced.
+"""Short digests of code and of values, which a record holds so that its numbers can be traced.
 
 A code digest covers the parsed modules and whatever they import inside `lib`, without docstrings,
-comments, formatting or the texts of errors, so that it changes when behaviour can and stays when only
-words do: of ``raise ValueError(f"got {x}")`` it knows that a ValueError is raised, not what it says. The
-tree is written out by our own walk, since `ast.dump` prints differently from one Python to the next.
+comments, formatting or error messages. So it changes when behaviour can change, and stays when only
+words do: of ``raise ValueError(f"got {x}")`` it covers that a ValueError is raised, but not the message.
+Our own walk writes out the syntax tree, because `ast.dump` prints it differently in each Python.
 """
 
 import ast
@@ -15,8 +15,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-# The values in the first two are in a record's configuration themselves; how files are written and
-# locked changes no number.
+# A record's configuration already holds the values of the first two; how files are written and locked
+# changes no number.
 NOT_CODE = frozenset({"lib.recipes", "lib.profiles", "lib.files"})
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SKIPPED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
@@ -70,7 +70,7 @@ def closure(modules: Iterable[str]) -> frozenset[str]:
 
 
 def module_file(name: str) -> Path | None:
-    """The source file of a module of `lib`, or None where it is none."""
+    """Return the source file of a module of `lib`, or None if there is no such module."""
     stem = PACKAGE.parent.joinpath(*name.split("."))
     files = (stem.with_suffix(".py"), stem / "__init__.py")
     return next((file for file in files if name.split(".")[0] == "lib" and file.is_file()), None)

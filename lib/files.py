@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, made by one process, set aside when damaged."""
+"""Files and folders that exist whole or not at all, made by one process and set aside if damaged."""
 
 import contextlib
 import errno
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 @contextlib.contextmanager
 def explained_errors(path: Path) -> Iterator[None]:
-    """Have the operating system's refusals to write say what cannot be written, and what to do.
+    """Make the operating system's write errors say what cannot be written, and what to do.
 
     Raises:
-        OSError: of the same number; what says no number, or that a file is missing, is left as it is.
+        OSError: with the same number. Errors without a number, and missing files, are left as they are.
     """
     try:
         yield
@@ -45,7 +45,7 @@ def explained_errors(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def ended_cleanly() -> Iterator[None]:
-    """While the block runs, SIGTERM ends it as an exception does, unless somebody else handles it."""
+    """Make SIGTERM end the block as an exception does, unless SIGTERM already has a handler."""
     in_main = threading.current_thread() is threading.main_thread()
     if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -59,13 +59,13 @@ def ended_cleanly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place when the block ends well.
+    """Provide a temporary path that replaces ``path`` when the block ends without an error.
 
     Args:
-        path: the file to write; its folder is made.
+        path: the file to write; its folder is created.
 
     Yields:
-        where to write. Whatever happens, nothing is left there.
+        The temporary path, in the same folder. Whatever happens, no file is left there.
 
     Raises:
         OSError: the folder cannot be written or the disk is full; the message says what to do.
@@ -83,7 +83,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes ``content`` to ``path``, whole or not at all.
+    """Write ``content`` to ``path``, whole or not at all.
 
     Raises:
         OSError: as `replacing` does.
@@ -95,7 +95,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Renames a damaged file or folder to ``….damaged``, over an earlier one; returns the new path."""
+    """Rename a damaged file or folder to ``….damaged``, over an earlier one, and return the new path."""
     aside = path.with_name(path.name + ".damaged")
     if aside.is_dir():
         shutil.rmtree(aside)
@@ -106,10 +106,10 @@ def set_aside(path: Path) -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path, wait: float = -1) -> Iterator[None]:
-    """Holds a lock file among processes; its folder is made, the file goes when the block ends.
+    """Hold a lock file between processes; its folder is created, and the file removed at the end.
 
     Args:
-        path: of the lock file.
+        path: the lock file.
         wait: seconds to wait for another process; -1 waits for ever.
 
     Raises:
@@ -125,14 +125,14 @@ def locked(path: Path, wait: float = -1) -> Iterator[None]:
     try:
         yield
     finally:
-        # Whoever waits on this very file finds it without a name, and filelock then starts over.
+        # A process that waits for this file finds it unlinked, and its filelock then starts over.
         with contextlib.suppress(OSError):
             path.unlink()
         lock.release()
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, 64 hexadecimal digits; read once a process until the file changes."""
+    """SHA-256 of a file's bytes, 64 hexadecimal digits; read once per process until the file changes."""
     state = path.stat()
     return _sha256(path, state.st_size, state.st_mtime_ns)
 
@@ -143,16 +143,16 @@ def make_once(
     make: Callable[[Path], None],
     is_sound: Callable[[Path], bool] = Path.is_dir,
 ) -> None:
-    """Have a folder made unless it is there; of several processes one makes it.
+    """Make a folder unless it exists; of several processes only one makes it.
 
-    Whatever ends the making, SIGTERM included, what is half-made is removed; after SIGKILL, by whoever
-    makes it next.
+    A half-made folder is removed however the making ends, SIGTERM included; after SIGKILL, the next
+    process that makes it removes it.
 
     Args:
-        folder: to be made; its parents are made too.
-        name: of what is made, for which one process at a time makes anything in `folder`'s parent.
+        folder: the folder to make; its parents are made too.
+        name: name of the lock: in `folder`'s parent, one process at a time makes anything by this name.
         make: fills the empty folder that it is given.
-        is_sound: whether what is there will do; otherwise it is set aside and made anew.
+        is_sound: whether an existing folder is good; otherwise it is set aside and made anew.
 
     Raises:
         OSError: the folder cannot be written.
@@ -175,11 +175,11 @@ def make_once(
 
 
 def make_checked(folder: Path, name: str, make: Callable[[Path], None]) -> None:
-    """As `make_once`, with a checksum of every file beside them, against which they are read once.
+    """Make a folder as `make_once` does, with a checksum of every file, which each process checks once.
 
-    A folder with a file that is not as it was made is set aside and made anew, which a warning says. A
-    checksum is the file's CRC-32, at 1.5 GB/s on one core of 2.5 GHz (SHA-256: 0.2); a process reads a
-    file for it once and again only when its size or time of change is another.
+    If a file is not as it was made, a warning says so, and the folder is set aside and made anew. The
+    checksum is CRC-32, at 1.5 GB/s on one core of 2.5 GHz (SHA-256: 0.2). A process reads a file for it
+    once, and again only when the file's size or modification time has changed.
 
     Raises:
         OSError: the folder cannot be written.
@@ -199,7 +199,7 @@ def _is_as_made(folder: Path) -> bool:
         return False
     try:
         sums = json.loads((folder / CHECKSUMS).read_bytes())
-        # Folders inside may be of another making, e.g. the patches of a set, decoded.
+        # Subfolders may have been made separately, e.g. the decoded patches of a set.
         there = {path.name for path in folder.glob("[!.]*") if path.is_file()} - {CHECKSUMS}
         names = sorted(there | sums.keys())
         wrong = (name for name in names if sums.get(name) != _checksum(folder / name))

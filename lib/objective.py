@@ -1,9 +1,9 @@
-"""What a step minimises: from the descriptors of n pairs to a loss for each pair. Training, probes and
-figures of losses all take it from here.
+"""The objective that a training step minimises: from the descriptors of n pairs to a loss for each pair.
+Training, probes and figures of losses all use it.
 
-The axes of a recipe meet here (`Objective`). Each is a module of its own package, and none of them
-knows the others: the distance of the pair and that of its mined negative make triplets, of which a
-loss is taken; regularisers look at all descriptors of the batch.
+`Objective` combines the axes of a recipe. Each axis is a module of its own package that does not know
+the others. The distance of a pair and the distance to its mined negative make a triplet, from which the
+loss is computed; regularisers use all descriptors of the batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from lib.negatives import Mine, Negatives
 from lib.positives import Positive
 from lib.recipes import Recipe
 
-# From triplets to losses (n,); a module, so that a state it keeps goes into the checkpoint.
+# From triplets to losses (n,); a module, so that any state it keeps goes into the checkpoint.
 Loss = Callable[[Triplets], Tensor]
 # From the batch's descriptors to a scalar, its weight included.
 Regulariser = Callable[[Descriptions], Tensor]
@@ -30,10 +30,10 @@ class Objective:
     """The parts of a recipe that turn descriptors into a loss.
 
     Attributes:
-        distance: of descriptors, at the power that the loss takes.
+        distance: distance between descriptors, at the power that the loss takes.
         positive: the distance of a matching pair.
-        mine: which patch of the batch is a pair's negative.
-        loss: of triplets.
+        mine: finds the patch of the batch that is a pair's negative.
+        loss: maps triplets to losses.
         regularizers: added to the loss of the batch.
         reduction: "mean" or "sum" over the batch.
     """
@@ -46,7 +46,7 @@ class Objective:
     reduction: str = "mean"
 
     def triplets(self, described: Descriptions) -> Triplets:
-        """The pairs with their negatives, which are mined on what is compared at test."""
+        """Return the pairs with their negatives, mined on the descriptors as compared at test."""
         negatives = self.mine(described.code, self.distance)
         positive, negative = self._distances(described, negatives)
         if described.binary is None:
@@ -61,28 +61,28 @@ class Objective:
         return self.positive(described), negatives.distances(described.value, self.distance)
 
     def total(self, losses: Tensor, described: Descriptions, weights: Tensor | None = None) -> Tensor:
-        """The scalar that a step differentiates.
+        """Return the scalar that a step differentiates.
 
         Args:
-            losses: (n,) of the pairs.
+            losses: (n,) losses of the pairs.
             described: their descriptors, for the regularisers.
-            weights: (n,) of the pairs, or None for ones.
+            weights: (n,) weights of the pairs, or None for ones.
         """
         weighted = losses if weights is None else weights * losses
         total = weighted.mean() if self.reduction == "mean" else weighted.sum()
         return sum((regularizer(described) for regularizer in self.regularizers), total)
 
     def parts(self) -> Iterator[tuple[str, object]]:
-        """The parts by name, any of which may keep a state or say what it saw."""
+        """Yield the parts by name; any of them may keep state or report curve values in `seen`."""
         yield from (("positive", self.positive), ("negatives", self.mine), ("loss", self.loss))
         yield from ((f"regularizer{i}", part) for i, part in enumerate(self.regularizers))
 
 
 def build(recipe: Recipe, device: str = "cpu") -> Objective:
-    """The objective of a recipe, its state on a device.
+    """Build the objective of a recipe, with its state on a device.
 
     Raises:
-        ValueError: the recipe names a part that is not there, or an unknown reduction.
+        ValueError: the recipe names an unknown part or an unknown reduction.
     """
     if recipe.reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum', got {recipe.reduction!r}")

@@ -1,4 +1,4 @@
-"""From a `Part` of a recipe to what its module builds."""
+"""Build the parts of a recipe: from a `Part` to the object that its module builds."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 
 from lib.recipes import Part, Recipe
 
-# The package of each axis; an option of a part that is itself a part is named after its axis.
+# The package of each axis. If an option of a part is itself a part, it is named after its axis.
 PACKAGES = {
     "model": "lib.models",
     "points": "lib.points",
@@ -22,7 +22,7 @@ PACKAGES = {
 
 
 def build(axis: str, part: Part, **more: object) -> object:
-    """What the part's module builds with its options, e.g. ``lib.losses.hinge.build(margin=1.0)``.
+    """Build a part from its module and options, e.g. by ``lib.losses.hinge.build(margin=1.0)``.
 
     Args:
         axis: a key of `PACKAGES`.
@@ -30,7 +30,7 @@ def build(axis: str, part: Part, **more: object) -> object:
         more: further options that the recipe does not choose, e.g. the network's width.
 
     Raises:
-        ValueError: no such module; the message lists those there are.
+        ValueError: there is no such module; the message lists the known ones.
     """
     package = PACKAGES[axis]
     if part.name not in (there := _modules_that_build(package)):
@@ -47,7 +47,7 @@ def _modules_that_build(package: str) -> list[str]:
 
 
 def modules(recipe: Recipe) -> Iterator[str]:
-    """Names of the modules of a recipe's parts, for the digest of its code; imports none of them."""
+    """Yield the module names of a recipe's parts, for its code digest, without importing them."""
     for axis in PACKAGES:
         chosen = getattr(recipe, axis)
         for part in chosen if isinstance(chosen, tuple) else (chosen,):
@@ -56,7 +56,7 @@ def modules(recipe: Recipe) -> Iterator[str]:
 
 
 def modules_of(axis: str, part: Part) -> Iterator[str]:
-    """Names of a part's module and of those of the parts among its options."""
+    """Yield the names of a part's module and of the modules of parts among its options."""
     yield f"{PACKAGES[axis]}.{part.name}"
     for name, option in part.options.items():
         if isinstance(option, Part):

@@ -1,6 +1,6 @@
-"""Does many things at once, each in a process of its own, and tells how far they are.
+"""Run many tasks at once in separate processes, and report their progress.
 
-A process that is killed fails only what it was doing; all of them end with the one that started them.
+If a process is killed, only its current task fails. All processes end with the one that started them.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from datetime import timedelta
 from multiprocessing import connection, resource_tracker
 from unittest.mock import patch
 
-# glibc's allocator keeps what a step frees: returned to the system and fetched again at each step,
-# it costs a fifth of a run. Other allocators take no notice.
+# Make glibc's allocator keep the memory that a step frees: returning it to the system and fetching it
+# again at each step costs a fifth of a run. Other allocators ignore these variables.
 _WORKERS = {
     "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
     "MALLOC_TRIM_THRESHOLD_": str(4 * 10**9),
     "MALLOC_TOP_PAD_": str(64 * 2**20),
 }
-# A process has one environment, and several threads of it may run tasks.
+# The environment is shared by the whole process, and several of its threads may run tasks.
 _environment_lock = threading.Lock()
 # Processes by the pipe to each.
 Workers = dict[connection.Connection, multiprocessing.Process]
@@ -31,12 +31,12 @@ Workers = dict[connection.Connection, multiprocessing.Process]
 
 @dataclass(frozen=True)
 class Task:
-    """Something to do in another process.
+    """A task for another process.
 
     Attributes:
-        title: one line for people.
-        do: called there; both it and what it returns can be pickled.
-        weight: its share of all work, in any unit.
+        title: one line that tells people what the task is.
+        do: called in that process; it and its return value must be picklable.
+        weight: the task's share of all work, in any unit.
     """
 
     title: str
@@ -46,19 +46,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task returned, or why it failed."""
+    """The value that a task returned, or why it failed."""
 
     value: object = None
     failure: str | None = None
 
 
-# Told how far the work is: the task that just ended, or None when only time has passed; why it failed,
+# Called with the progress: the task that just ended, or None when only time has passed; why it failed,
 # or None; how many tasks have not ended yet; and the share of all work that is done, 0 to 1.
 Report = Callable[[Task | None, str | None, int, float], None]
 
 
 def held_at_once(threads: int) -> int:
-    """Processes of so many threads each that the cores hold which this one may use; 1 of 0 threads."""
+    """Return how many processes of ``threads`` threads fit the usable cores; 1 for 0 threads."""
     from joblib import cpu_count
 
     return max(1, cpu_count() // threads) if threads else 1
@@ -67,20 +67,20 @@ def held_at_once(threads: int) -> int:
 def run(
     tasks: Sequence[Task], at_once: int, report: Report | None = None, threads: int = 0
 ) -> list[Outcome]:
-    """Does tasks in their order, some at once, each by a process that goes on to the next.
+    """Run tasks in order, several at once, in processes that each go on to the next task.
 
     Args:
-        tasks: what to do.
-        at_once: processes.
+        tasks: the tasks to run.
+        at_once: number of processes.
         report: called at least twice a second, or None.
-        threads: of a process; 0 leaves it to the libraries.
+        threads: threads per process; 0 leaves the number to the libraries.
 
     Returns:
-        Their outcomes, in the tasks' order.
+        The outcomes, in the tasks' order.
 
     Raises:
-        KeyboardInterrupt, or what ``report`` raises: once the processes have ended, unwound so that no
-            file is left half-written.
+        KeyboardInterrupt, or what ``report`` raises: once the processes have ended and unwound, so that
+            no file is left half-written.
     """
     show = report or (lambda *standing: None)
     outcomes: list[Outcome | None] = [None] * len(tasks)
@@ -96,7 +96,7 @@ def run(
                     _start(workers, environment)
                 idle = next(pipe for pipe in workers if pipe not in busy)
                 busy[idle] = waiting.pop()
-                # One that has ended meanwhile is found out below.
+                # A process that has ended meanwhile is noticed below.
                 with contextlib.suppress(BrokenPipeError):
                     idle.send(tasks[busy[idle]].do)
             for pipe in connection.wait(list(busy), timeout=0.5):
@@ -124,10 +124,10 @@ def _start(workers: Workers, environment: Mapping[str, str]) -> None:
     context = multiprocessing.get_context("spawn")
     pipe, theirs = context.Pipe()
     worker = context.Process(target=_work, args=(theirs,), daemon=True)
-    # Ctrl-C reaches every process of a terminal and the first of them decides: the others are started
-    # with it held back, so that it cannot find them halfway through their imports. No signal ends this
-    # process between the start of another and the handing over of what that one begins with.
-    # Starting multiprocessing's tracker ends with both signals let through, so that is done before.
+    # Ctrl-C reaches every process of a terminal, and the first process decides what to do. The others
+    # start with SIGINT blocked, so that it cannot interrupt them halfway through their imports. Blocking
+    # both signals here keeps them from ending this process before it has handed a new one its start-up
+    # data. Starting multiprocessing's tracker unblocks both signals, so it is started first.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
@@ -147,9 +147,11 @@ def _end_of(process: multiprocessing.Process) -> str:
 
 
 class _Ended(SystemExit, KeyboardInterrupt):
-    """Ends a worker without a traceback, as SystemExit does. It is a KeyboardInterrupt, too: a worker
-    compiles what it imports for the first time, and while Python's compiler folds constants, it
-    swallows every other exception."""
+    """An exception that ends a worker without a traceback, as SystemExit does.
+
+    It is a KeyboardInterrupt, too: a worker compiles the modules that it imports for the first time, and
+    Python's compiler swallows every other exception while it folds constants.
+    """
 
 
 def _end(*_: object) -> None:
@@ -157,7 +159,7 @@ def _end(*_: object) -> None:
 
 
 def _work(pipe: connection.Connection) -> None:
-    # Told to end, a process unwinds, which removes its half-written files.
+    # On SIGTERM a process unwinds, which removes its half-written files.
     signal.signal(signal.SIGTERM, _end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -179,13 +181,13 @@ def _end_with_parent() -> None:
 
 
 def printed(count: int) -> Report:
-    """A report that prints a line when a task has ended, and once a minute that a long one goes on.
+    """Return a report that prints a line when a task ends, and once a minute while none does.
+
+    The report raises OSError when a task has failed because the disk is full, since the next tasks would
+    work in vain.
 
     Args:
-        count: of tasks.
-
-    The report raises OSError when a task has failed because the disk is full: the next would do their
-    work in vain.
+        count: number of tasks.
     """
     started, last = time.monotonic(), 0.0
 
@@ -209,11 +211,11 @@ def printed(count: int) -> Report:
 
 
 def span(seconds: float) -> str:
-    """A time in hours, minutes and seconds, e.g. "0:03:05"."""
+    """Format a time in hours, minutes and seconds, e.g. "0:03:05"."""
     return str(timedelta(seconds=round(seconds)))
 
 
 def wall_clock(seconds: Iterable[float], at_once: int) -> float:
-    """Seconds until work of these lengths is done, so much of it at once."""
+    """Estimate the seconds until tasks of these lengths are done, ``at_once`` of them at a time."""
     lengths = list(seconds)
     return max([sum(lengths) / at_once, *lengths])

@@ -12,11 +12,11 @@ class Search:
     """How a recipe's learning rate is searched, the same for every recipe.
 
     Attributes:
-        rates: by optimiser, those tried first, ascending; SGD's with a dampening that equals the
-            momentum (`lib.study.artefacts.searches.first_rates`). Where the best lies at an end,
-            the grid goes on by steps of 1, 2, 5, 10, …
-        seeds: of each rate and way.
-        budget: of a run; None is the profile's own.
+        rates: by optimiser, the rates tried first, ascending; SGD's are for a dampening that equals
+            the momentum (`lib.study.artefacts.searches.first_rates`). If the best rate lies at an end,
+            the grid is extended by steps of 1, 2, 5, 10, …
+        seeds: seeds for each rate and pair of train and test set.
+        budget: budget of a run; None is the profile's own.
     """
 
     rates: Mapping[str, tuple[float, ...]]
@@ -26,30 +26,31 @@ class Search:
 
 @dataclass(frozen=True)
 class Profile:
-    """How large and how long.
+    """The size and length of the study's runs.
 
     Attributes:
         name: as on the command line.
         width: share of L2-Net's inner channels; the output keeps its length.
-        budget: pairs a batch, pairs an epoch, epochs; None follows each recipe's own.
-        larger: by a recipe's own budget that of its runs, of larger batches than `budget` has.
-        grid_seeds: of a grid over a parameter.
-        table_seeds: of a table of methods.
-        test_seeds: of a comparison that needs a spread.
-        grid_sets: on how many train sets tables of many rows are made, the first ones.
-        schedule: of the learning rate, shared by all recipes; None follows each recipe's own.
-        search: how each recipe's learning rate is found; None takes each recipe's own.
+        budget: pairs per batch, pairs per epoch, epochs; None uses each recipe's own.
+        larger: maps a recipe's own budget to the budget of its runs here, for recipes whose batches
+            must be larger than those of `budget`.
+        grid_seeds: seeds of a grid over a parameter.
+        table_seeds: seeds of a table of methods.
+        test_seeds: seeds of a comparison that needs a spread.
+        grid_sets: number of train sets, from the first, on which tables of many rows are made.
+        schedule: learning rate schedule shared by all recipes; None uses each recipe's own.
+        search: how each recipe's learning rate is found; None uses each recipe's own rate.
         precision: "float32", or "bfloat16" for autocast in training (evaluation is in float32).
         channels_last: memory format of activations and weights in training.
         compile: whether training compiles the network.
-        threads: of one run; 0 leaves it to torch.
+        threads: threads per run; 0 leaves the number to torch.
         stages: fractions of training at which weights are kept for probes.
-        followed_pairs: matching pairs of each test set on which FPR95 is followed from epoch to epoch,
-            so few that it costs at most a tenth of the training.
+        followed_pairs: matching pairs of each test set on which FPR95 is measured after every epoch;
+            few enough that this costs at most a tenth of the training.
         mini: size of the embedded data.
-        sequences: likewise, of its homography sequences.
-        patches_per_second: forwarded in training, a backward pass counted as two forward ones, by kind
-            of device; for forecasts only.
+        sequences: size of its homography sequences.
+        patches_per_second: patches forwarded per second in training, by kind of device, with a backward
+            pass counted as two forward passes; for forecasts only.
     """
 
     name: str
@@ -73,11 +74,11 @@ class Profile:
     patches_per_second: Mapping[str, float]
 
     def budget_for(self, recipe: Recipe) -> Budget:
-        """This profile's budget, or the recipe's own."""
+        """Return this profile's budget, or the recipe's own where the profile has none."""
         return self.budget or recipe.budget
 
     def sized_for(self, recipe: Recipe) -> "Profile":
-        """This profile with the budget that a run of the recipe has in a study."""
+        """Return this profile with the budget that the recipe's runs have in a study."""
         return replace(self, budget=self.larger.get(recipe.budget, self.budget))
 
 
@@ -110,7 +111,7 @@ QUICK = replace(
     width=0.25,
     # 100 steps in 5 epochs.
     budget=Budget(batch_pairs=64, epoch_pairs=64 * 20, epochs=5),
-    # TCDesc's k neighbours, and as many as 64, are to be the smaller share of a batch.
+    # TCDesc's k neighbours, even 64 of them, should be the smaller share of a batch.
     larger={TCDESC_BUDGET: Budget(batch_pairs=128, epoch_pairs=128 * 20, epochs=5)},
     grid_seeds=(0,),
     table_seeds=(0, 1, 2),
@@ -154,10 +155,10 @@ PROFILES: Mapping[str, Profile] = {
 
 
 def find(name: str) -> Profile:
-    """The profile of that name.
+    """Return the profile of that name.
 
     Raises:
-        ValueError: there is none; the message lists those there are.
+        ValueError: the name is unknown; the message lists the known ones.
     """
     if name not in PROFILES:
         raise ValueError(f"unknown profile {name!r}; there are: {', '.join(PROFILES)}")

@@ -2,7 +2,7 @@
 
 Plain data, no torch. A `Part` names a module of the axis' package and the options it is built with:
 ``loss=part("hinge", margin=1.0)`` is ``lib.losses.hinge.build(margin=1.0)``. A new loss or sampler is
-one small module with a ``build`` function, and a row here. A record's ``config`` has its row in full.
+one small module with a ``build`` function, and a row here. A record's ``config`` holds the whole row.
 ``docs/choices.md`` lists what the papers leave open.
 
 Marks, as in AdaSample's Table 1: ``_aug`` is ``+`` (flips and quarter turns), ``_gen`` is ``*``
@@ -23,18 +23,18 @@ class Part:
 
 
 def part(name: str, **options: object) -> Part:
-    """``part("hinge", margin=1.0)`` reads better than the constructor."""
+    """Return a `Part`: ``part("hinge", margin=1.0)`` reads better than the constructor."""
     return Part(name, options)
 
 
 def replace_options(part: Part, **options: object) -> Part:
-    """The part with some of its options changed."""
+    """Return the part with some of its options changed."""
     return Part(part.name, {**part.options, **options})
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long the authors train: pairs a batch, pairs an epoch, epochs."""
+    """The length of a training run: pairs per batch, pairs per epoch, epochs."""
 
     batch_pairs: int
     epoch_pairs: int
@@ -46,23 +46,23 @@ class Recipe:
     """One method, axis by axis.
 
     Attributes:
-        label: the name readers know it by.
+        label: the name that readers know the method by.
         model: a module of `lib.models`.
-        points: a module of `lib.points`: which points a batch is made of; None draws them anew.
-        sampler: a module of `lib.samplers`: which two patches of a class form a pair, and by which
-            distance of its own.
+        points: a module of `lib.points`: which points make up a batch; None draws new ones each time.
+        sampler: a module of `lib.samplers`: which two patches of a class form a pair. Its options may
+            include a distance of its own.
         generate: positives made by rotation (``*``), options of `lib.samplers.candidates.Generation`.
         augment: flips and quarter turns (``+``), options of `lib.augmentation.Turns`.
         distance: a module of `lib.distances`, for positives and negatives.
         positive: a module of `lib.positives`: the distance of a matching pair.
-        negatives: a module of `lib.negatives`: what each pair is held apart from.
-        loss: a module of `lib.losses`: of triplets, or of all descriptors of the batch.
+        negatives: a module of `lib.negatives`: which patch is the negative of each pair.
+        loss: a module of `lib.losses`, computed from triplets or from all descriptors of the batch.
         pair_weight: a module of `lib.pair_weights`, or None for weights of one.
         regularizers: modules of `lib.regularizers`, each with its ``weight``.
         reduction: "mean" or "sum" over the batch.
         optimizer: "sgd" or "adam" with the options of torch's class of that name.
-        schedule: a module of `lib.schedules`, of the fraction of training done.
-        budget: the authors' own, followed by the ``paper`` profile.
+        schedule: a module of `lib.schedules`, a function of the fraction of training done.
+        budget: how long the authors train; the ``paper`` profile follows it.
     """
 
     label: str
@@ -119,17 +119,17 @@ HARDNET_GEN = replace(
 def adasample(
     lam: float = 10.0, loss: str = "AHT", *, augment: bool = False, generate: bool = True
 ) -> Recipe:
-    """AdaSample with a given λ (Eq. 13) and loss (Eq. 14, 15).
+    """Return AdaSample's recipe with a given λ (Eq. 13) and loss (Eq. 14, 15).
 
     Args:
         lam: λ ≥ 0; 0 draws positives at random, ``math.inf`` always the farthest (Hardpos).
         loss: "AHT" on the squared angle or "HT" on the squared Euclidean distance, margin t = 1.
-        augment: with flips and quarter turns (``+``).
-        generate: with generated positives (``*``).
+        augment: whether to use flips and quarter turns (``+``).
+        generate: whether to use generated positives (``*``).
     """
     if not lam >= 0:
         raise ValueError(f"λ must be 0 or more, got {lam}")
-    # The loss's distance is squared; d of Eq. 13 is not, and needs no ε, having no gradient.
+    # The loss's distance is squared. d of Eq. 13 is not, and has no gradient, so it needs no ε.
     known = {
         "AHT": (part("angular", power=2), part("angular", power=1)),
         "HT": (part("euclidean", power=2), part("euclidean", power=1, epsilon=0.0)),
@@ -157,8 +157,8 @@ def adasample(
 
 HARDNET_GOR = replace(HARDNET, label="HardNet-GOR", regularizers=(part("gor", weight=1.0),))
 
-# DSM (Sec. 5.1; what it leaves open, as its code): Eq. 1 = distance, Eq. 4 = loss, Eq. 5 = its weight;
-# flips and turns in all its tables.
+# DSM (Sec. 5.1; what that leaves open, as in its code): Eq. 1 = distance, Eq. 4 = loss, Eq. 5 = weight
+# in the loss; flips and turns in all its tables.
 DSM = replace(
     HARDNET,
     label="DSM+",
@@ -170,8 +170,8 @@ DSM = replace(
     optimizer=part("sgd", lr=0.1, momentum=0.9, dampening=0.0, weight_decay=1e-4),
     budget=Budget(batch_pairs=1024, epoch_pairs=1024 * 5000, epochs=10),
 )
-# Its binary descriptor (Sec. 3.2): Eq. 3 = distance, of tanh in the loss and of signs in all else; the
-# floor is 2 bits.
+# DSM's binary descriptor (Sec. 3.2): Eq. 3 = distance, between tanh values in the loss and between signs
+# everywhere else; the floor is 2 bits.
 _BITS = part("hamming", scale="2D/k", length=256)
 DSM_BINARY = replace(
     DSM,
@@ -183,8 +183,8 @@ DSM_BINARY = replace(
 
 # Baselines of AdaSample's and DSM's Table 1.
 
-# TFeat = its network, random negatives with anchor swapping, hinge with margin 2 on raw outputs: its
-# authors' notebook. AdaSample prints as TFeat-M+ the six numbers that DSM prints as TFeat-M*.
+# TFeat = its network, random negatives with anchor swapping, hinge with margin 2 on raw outputs, as in
+# its authors' notebook. AdaSample prints as TFeat-M+ the six numbers that DSM prints as TFeat-M*.
 TFEAT = replace(
     HARDNET,
     label="TFeat-M+",
@@ -197,8 +197,8 @@ TFEAT = replace(
     budget=Budget(batch_pairs=300, epoch_pairs=1_000_000, epochs=300),
     augment=TURNED,
 )
-# L2-Net = its own loss E1 + E2 + E3; the rest from memory of its paper, a public port agreeing. An epoch
-# has each of Liberty's points twice, about.
+# L2-Net = its own loss E1 + E2 + E3; the rest is from memory of its paper, and a public port agrees. An
+# epoch has each of Liberty's points about twice.
 L2NET = replace(
     HARDNET,
     label="L2-Net",
@@ -209,8 +209,8 @@ L2NET = replace(
     budget=Budget(batch_pairs=128, epoch_pairs=320_000, epochs=50),
 )
 CS_L2NET = replace(L2NET, label="CS-L2-Net", model=part("cs_l2net", dropout=0.0))
-# DOAP = average precision of all descriptors of the batch, in DSM's setting: Sec. 5.1 says that it is
-# inspired by DOAP's. The binary one's ten bins are 25.6 bits each.
+# DOAP = average precision of all descriptors of the batch, in DSM's setting, which is inspired by DOAP's
+# (DSM, Sec. 5.1). In the binary recipe each of the ten bins is 25.6 bits wide.
 DOAP = replace(
     DSM, label="DOAP+", loss=part("average_precision", distance=part("euclidean", power=1), bins=10)
 )
@@ -218,11 +218,11 @@ DOAP_BINARY = replace(
     DSM_BINARY, label="DOAP+ binary", loss=part("average_precision", distance=_BITS, bins=10)
 )
 
-# HyNet's paper. Its patches are turned by its code's rule, and all four blocks hold negatives.
+# Recipes of HyNet's paper. Patches are turned as in its code, and negatives come from all four blocks.
 HALF_TURNED = replace_options(TURNED, among="half_turned")
 ALL = part("hardest", scope="all", floor=0.008)
 
-# SOSNet = L2-Net, Euclidean distance, squared hinge with margin 1, SOSR; all else as HardNet's code.
+# SOSNet = L2-Net, Euclidean distance, squared hinge with margin 1, SOSR; all else as in HardNet's code.
 SOSNET = replace(
     HARDNET,
     label="SOSNet+",
@@ -234,25 +234,28 @@ SOSNET = replace(
 
 
 def largest_gradient(alpha: float) -> float:
-    """Z of HyNet's Eq. 6: the largest |α sin θ + cos(θ/2)|, θ from 0 to π; of α = ∞, of |sin θ|, 1."""
+    """Return Z of HyNet's Eq. 6, the largest |α sin θ + cos(θ/2)| for θ from 0 to π.
+
+    For α = ∞ it is the largest |sin θ|, which is 1.
+    """
     if alpha == 0 or math.isinf(alpha):
         return 1.0
-    # There sin(θ/2) is the positive root of 2α u² + u/2 − α.
+    # At the maximum, u = sin(θ/2) is the positive root of 2α u² + u/2 − α.
     u = (math.sqrt(0.25 + 8 * alpha**2) - 0.5) / (4 * alpha)
     return math.sqrt(1 - u**2) * (2 * alpha * u + 1)
 
 
 def hybrid(base: Recipe, alpha: float = 2.0, margin: float = 1.2, z: float | None = None) -> Recipe:
-    """A recipe on HyNet's hybrid similarity (Eq. 6).
+    """Return a recipe that uses HyNet's hybrid similarity (Eq. 6).
 
     Args:
-        base: what is kept but for distance, negatives' floor and hinge.
-        alpha: ratio of 1 − s to d; 0 is d alone, ``math.inf`` 1 − s alone.
-        margin: of the hinge.
-        z: what the similarity is divided by, 1 in the authors' code; None is Z of Eq. 6.
+        base: the recipe to start from; its distance, negatives and loss are replaced.
+        alpha: ratio of 1 − s to d; 0 is d alone, ``math.inf`` is 1 − s alone.
+        margin: margin of the hinge.
+        z: divisor of the similarity, 1 in the authors' code; None is Z of Eq. 6.
     """
     z = largest_gradient(alpha) if z is None else z
-    # What d of 0.008 is as this similarity, 1 − s being d²/2.
+    # The floor d = 0.008 expressed as this similarity, since 1 − s = d²/2.
     d = ALL.options["floor"]
     floor = d**2 / 2 / z if math.isinf(alpha) else (alpha * d**2 / 2 + d) / z
     return replace(
@@ -264,8 +267,8 @@ def hybrid(base: Recipe, alpha: float = 2.0, margin: float = 1.2, z: float | Non
     )
 
 
-# HyNet: Sec. 3.3 with Eq. 8 = model, Eq. 6 = distance and hinge, Eq. 5 and 7 = the regulariser. An epoch
-# of its code is 439 steps on Liberty.
+# HyNet: Sec. 3.3 with Eq. 8 = model, Eq. 6 = distance and hinge, Eq. 5 and 7 = the regulariser. In its
+# code an epoch on Liberty is 439 steps.
 HYNET = hybrid(
     replace(
         SOSNET,
@@ -280,26 +283,28 @@ HYNET = hybrid(
 
 
 def with_topology(base: Recipe, label: str, **options: object) -> Recipe:
-    """A recipe on TCDesc's distance of a matching pair (Eq. 4 to 11), k = 16 and γ = 1 (Sec. IV-B).
+    """Return a recipe that uses TCDesc's distance of a matching pair (Eq. 4 to 11).
+
+    By default k = 16 and γ = 1 (Sec. IV-B).
 
     Args:
-        base: what is kept but for the positive.
-        label: what it is known by.
-        options: of `lib.positives.topology`, added or changed.
+        base: the recipe to start from; its positive is replaced.
+        label: label of the new recipe.
+        options: options of `lib.positives.topology` to add or change.
     """
     return replace(
         base, label=label, positive=part("topology", **{"neighbours": 16, "gamma": 1.0, **options})
     )
 
 
-# TCDesc (Sec. IV-A): Eq. 4 to 8, 10 and 11 = positive, Eq. 9 = HardNet's hinge; flips and turns as DSM;
-# 150,000 iterations, three times DSM's.
+# TCDesc (Sec. IV-A): Eq. 4 to 8, 10 and 11 = positive, Eq. 9 = HardNet's hinge; flips and turns as in
+# DSM; 150,000 iterations, three times as many as DSM.
 TCDESC_BUDGET = replace(DSM.budget, epochs=30)
 TCDESC_HN = with_topology(
     replace(HARDNET, augment=DSM.augment, optimizer=DSM.optimizer, budget=TCDESC_BUDGET), "TCDesc-HN+"
 )
 TCDESC_DSM = with_topology(replace(DSM, budget=TCDESC_BUDGET), "TCDesc-DSM+")
-# Its distance in the other papers' losses; d_E is θ² of Eq. 15 in the first, s_H in the second.
+# TCDesc's distance in the other papers' losses; d_E is θ² of Eq. 15 in AdaSample's and s_H in HyNet's.
 ADASAMPLE_TC = with_topology(adasample(augment=True), "AdaSample-TC+*")
 HYNET_TC = with_topology(HYNET, "HyNet-TC+")
 
@@ -331,16 +336,16 @@ RECIPES: Mapping[str, Recipe] = {
 
 
 def at_rate(recipe: Recipe, rate: float, schedule: Part | None = None) -> Recipe:
-    """The recipe at a learning rate and, where one is given, with a schedule of it."""
+    """Return the recipe with another learning rate and, if one is given, another schedule."""
     optimizer = replace_options(recipe.optimizer, lr=rate)
     return replace(recipe, optimizer=optimizer, schedule=schedule or recipe.schedule)
 
 
 def find(name: str) -> Recipe:
-    """The recipe of that name.
+    """Return the recipe of that name.
 
     Raises:
-        ValueError: there is none; the message lists those there are.
+        ValueError: the name is unknown; the message lists the known ones.
     """
     if name not in RECIPES:
         raise ValueError(f"unknown recipe {name!r}; there are: {', '.join(sorted(RECIPES))}")
@@ -348,9 +353,9 @@ def find(name: str) -> Recipe:
 
 
 def values(choice: object) -> object:
-    """A recipe or profile as JSON-able values, without its label and without axes it leaves empty.
+    """Return a recipe or profile as JSON-able values, without its label and its empty axes.
 
-    What is empty is left out so that a new optional axis changes no record that does not use it.
+    Empty axes are left out so that a new optional axis changes no record that does not use it.
     """
     if is_dataclass(choice):
         items = {f.name: getattr(choice, f.name) for f in fields(choice) if f.name != "label"}

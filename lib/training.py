@@ -1,8 +1,9 @@
-"""The one training loop: every recipe of the study, from a set of patches to weights.
+"""The one training loop, which takes every recipe of the study from a set of patches to weights.
 
-A step draws a pool of candidate patches, lets the sampler choose a pair a class, describes the pairs,
-mines a negative for each, and follows the gradient of the weighted triplet loss (AdaSample, Alg. 1,
-with a batch's mean in place of its sum; with a blind sampler and no weights it is HardNet's training).
+A step draws a pool of candidate patches, lets the sampler choose one pair per class, describes the
+pairs, mines a negative for each, and follows the gradient of the weighted triplet loss. This is
+AdaSample's Alg. 1 with the batch's mean in place of its sum. With a sampler that ignores descriptors
+and no weights, it is HardNet's training.
 """
 
 import io
@@ -28,30 +29,29 @@ from lib.samplers.candidates import Choice
 
 # Curves of long runs are means over this many stretches of equal length.
 CURVE_POINTS = 200
-# Candidates described at once: what a core's cache holds, and what fills a GPU.
+# Candidates described at once: as many as fit a core's cache, or fill a GPU.
 CANDIDATE_CHUNK = {"cpu": 128, "cuda": 8192}
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
 
 
 class ForeignCheckpoint(ValueError):
-    """A file that should be a checkpoint of this run and is not one."""
+    """The error for a checkpoint file that is damaged or is not one of this run."""
 
 
 @dataclass
 class Trained:
-    """What training leaves.
+    """The result of training.
 
     Attributes:
-        model: at the last step, on its device, in evaluation mode.
-        stages: by fraction of training done, for the fractions the profile names, tensors by part
-            and name ("model/features.0.weight", …), the state of losses and samplers among them; on
-            the CPU.
+        model: the network after the last step, on its device, in evaluation mode.
+        stages: for each fraction of training that the profile names, the tensors by part and name
+            ("model/features.0.weight", …), including the state of losses and samplers; on the CPU.
         curve: by name, a value for each stretch of steps: "step", "loss" (unweighted batch mean),
-            "d_pos" and "d_neg" (means, at the loss's power), "zero_share" (triplets without loss),
-            "two_share" (classes of two candidates, which leave nothing to choose), and for AdaSample
-            "exponent" (λ / L_avg).
-        epochs: by test set, what ``evaluate`` gave at the end of each epoch.
-        seconds: of wall clock, over all sittings.
+            "d_pos" and "d_neg" (means, at the loss's power), "zero_share" (share of triplets without
+            loss), "two_share" (share of classes with two candidates, which leave nothing to choose),
+            and for AdaSample "exponent" (λ / L_avg).
+        epochs: by test set, the values that ``evaluate`` returned at the end of each epoch.
+        seconds: wall-clock time, including that before any resumption.
     """
 
     model: nn.Module
@@ -62,14 +62,14 @@ class Trained:
 
 
 def part_state(stage: Mapping[str, Tensor], part: str = "model") -> dict[str, Tensor]:
-    """The state dict of a part, by default the network's weights, from those of a stage."""
+    """Return the state dict of one part of a stage, by default the network's weights."""
     prefix = f"{part}/"
     return {n.removeprefix(prefix): v for n, v in stage.items() if n.startswith(prefix)}
 
 
 @dataclass
 class _Progress:
-    """All of a run that changes, as it goes into a checkpoint (besides weights and generators)."""
+    """The changing state of a run that a checkpoint holds besides weights and generators."""
 
     step: int = 0
     stages: dict[str, dict[str, Tensor]] = field(default_factory=dict)
@@ -91,26 +91,26 @@ def train(
     on_step: Callable[[int, int], None] | None = None,
     max_steps: int | None = None,
 ) -> Trained:
-    """Trains one network.
+    """Train one network.
 
     Args:
         recipe: the method.
-        profile: the size.
-        patch_set: where pairs are drawn from; each class has 2 patches or more.
-        seed: of initialisation, dropout and every draw.
+        profile: the size and length of the run.
+        patch_set: the set that pairs are drawn from; each class has 2 patches or more.
+        seed: seed of initialisation, dropout and every draw.
         device: "cpu", "cuda", …
         evaluate: called with the model in evaluation mode at the end of each epoch.
         checkpoint: a file that is written every ``checkpoint_seconds``, from which a killed run
-            goes on to the same weights bit for bit. It is the caller's to remove, once what training
-            gave is kept elsewhere.
-        on_step: called with steps done and steps in all.
-        max_steps: stop after this many, keeping the schedule of the full run.
+            resumes and reaches the same weights bit for bit. The caller removes it once the result of
+            training is stored elsewhere.
+        on_step: called with the steps done and the total.
+        max_steps: stop after this many steps, keeping the schedule of the full run.
 
     Raises:
-        ValueError: a batch that the set cannot fill, or a recipe that names no part.
+        ValueError: the set cannot fill a batch, or the recipe names an unknown part.
         ForeignCheckpoint: the checkpoint is damaged or something else.
         FloatingPointError: the loss is no longer finite.
-        OSError: a checkpoint cannot be written; the last one is as it was.
+        OSError: a checkpoint cannot be written; the previous one is unchanged.
     """
     budget = profile.budget_for(recipe)
     epoch_steps = max(1, budget.epoch_pairs // budget.batch_pairs)
@@ -180,7 +180,7 @@ def train(
         if on_step is not None:
             on_step(progress.step, total)
         now = time.monotonic()
-        # Between stretches only, so that a checkpoint need not hold half a sum.
+        # Save only between stretches, so that a checkpoint need not hold half a sum.
         if checkpoint is not None and not sums and now - saved >= checkpoint_seconds:
             progress.seconds += now - started
             started = saved = now
@@ -205,14 +205,14 @@ class _Network:
     def pairs(
         self, batch: Batch, sampler: object, generator: torch.Generator
     ) -> tuple[Choice, Descriptions]:
-        """The pairs that the sampler chooses and what the network says of them, with its gradient."""
+        """Return the pairs that the sampler chooses, and their descriptors with gradient."""
         if sampler.reuse:
             with self.autocast:
                 output = self.raw(batch.images(batch.pool.valid))
             raw = output[0] if isinstance(output, tuple) else output
             described = batch.lay_out(self.model.normalise(raw))
             choice = sampler.choose(batch.pool, lambda: described, generator)
-            # Candidates were forwarded in their order, and so the chosen ones are known by rank.
+            # Candidates were forwarded in order, so a candidate's rank is its row in the output.
             rank = (batch.pool.valid.flatten().cumsum(0) - 1).view(batch.pool.valid.shape)
             chosen = rank[choice.places]
             kept = tuple(each[chosen] for each in output) if raw is not output else raw[chosen]
@@ -224,7 +224,7 @@ class _Network:
 
     @torch.no_grad()
     def _candidates(self, batch: Batch) -> Tensor:
-        """(n, c, k) of all candidates, with running statistics and without dropout."""
+        """Describe all candidates, (n, c, k), with running statistics and without dropout."""
         self.model.eval()
         rows, columns = batch.pool.valid.nonzero(as_tuple=True)
         described = []
@@ -243,9 +243,9 @@ def _make_repeatable(seed: int, threads: int) -> None:
         torch.set_num_threads(threads)
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
-    # The few operations without a repeatable form on some device are not ours to forbid.
+    # Only warn: a few operations have no repeatable form on some device.
     torch.use_deterministic_algorithms(True, warn_only=True)
-    # Nothing here reads memory it has not written, and filling it takes a fifth of a step.
+    # No code here reads uninitialised memory, and filling it takes a fifth of a step.
     torch.utils.deterministic.fill_uninitialized_memory = False
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
@@ -319,7 +319,7 @@ def _restore(
         return _Progress(**content["progress"])
     except OSError:
         raise
-    # What foreign bytes raise depends on the first of them: UnpicklingError, KeyError, TypeError, …
+    # Which exception foreign bytes raise depends on the first of them: UnpicklingError, KeyError, …
     except Exception as error:
         raise ForeignCheckpoint(
             f"{path} is no checkpoint of this study: it is damaged, or holds something else, perhaps "

@@ -1,2 +1,2 @@
-"""Benchmarks: one module each, with ``measure(subject, test_set)`` for a metric of one test set, and
-probes: modules with ``probe(subject, test_set)`` giving arrays small enough to commit."""
+"""Benchmarks: one module each, whose ``measure(subject, test_set)`` returns metrics of one test set.
+Probes have ``probe(subject, test_set)`` instead, which returns arrays small enough to commit."""

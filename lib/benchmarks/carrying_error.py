@@ -1,7 +1,7 @@
-"""How far keypoints are off that a scene's surface carries into another view. Of the data alone.
+"""Errors of keypoints that a scene's surface carries into another view. They need no descriptor.
 
-A fifth of the sparse points is left out, surfaces are spanned by the others, and where a view observes
-one left out is carried to the other views that observe it. These points are what SIFT has matched:
+A fifth of the sparse points is left out, and the others span the surfaces. Each observation of a
+left-out point is carried into the other views that observe it. SIFT has matched all of these points;
 elsewhere a surface may be worse.
 """
 
@@ -18,14 +18,14 @@ from lib.data.scenes.sets import SHOWN, TRAINING
 from lib.data.scenes.views import carry, lift
 from lib.features.keypoints import Keypoints
 
-# One of so many points is left out.
+# One point in this many is left out.
 LEFT_OUT = 5
-# Px between a keypoint and an observation.
+# Largest distance between a keypoint and an observation, px.
 TRACKED = 2.0
 
 
 def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
-    """Errors of carrying, and counts of a place's scenes.
+    """Measure the errors of carrying, and count what a place's scenes hold.
 
     Args:
         subject: ignored; every metric is passed one.
@@ -33,9 +33,10 @@ def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
 
     Returns:
         "median" in px; "beyond.{px}" in percent, for the tolerances `SHOWN`; "seen", percent of the
-        observations left out that are carried at all; counts of "images", of images "left_out" of the
+        left-out observations that are carried at all; counts of "images", of images "left_out" of the
         models, of "sparse_points" and of "keypoints"; in percent, the keypoints "on_surface", those
-        "tracked" (`tracked`), and of the labelled ones at the tolerance of training "labelled_tracked".
+        "tracked" (`tracked`), and "labelled_tracked", the tracked ones of those labelled at training's
+        tolerance.
     """
     errors = np.concatenate(list(map(_errors, test_set)))
     carried = errors[np.isfinite(errors)]
@@ -57,9 +58,9 @@ def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
 
 
 def tracked(scene: Scene) -> np.ndarray:
-    """(N,) bool: which keypoints lie within `TRACKED` px of where their view observes a sparse point.
+    """Return (N,) bool: which keypoints lie within `TRACKED` px of a sparse point their view observes.
 
-    There SIFT has matched what the surface is made of, so that labels lean towards them.
+    The surface is made of these points, which SIFT has matched, so labels lean towards such keypoints.
     """
     near = np.empty(len(scene.view_ids), bool)
     for index, view in enumerate(scene.views):
@@ -73,7 +74,7 @@ def _points(scene: Scene) -> np.ndarray:
 
 
 def _errors(scene: Scene) -> np.ndarray:
-    """(E,) px of each observation left out carried to each other; NaN where it is not visible there."""
+    """Return (E,) px errors of each left-out observation carried to each other one; NaN if invisible."""
     _, track = np.unique(_points(scene), axis=0, return_inverse=True)
     away = np.random.default_rng(0).permutation(track.max() + 1) % LEFT_OUT == 0
     tracks = np.split(track, np.cumsum([len(view.points) for view in scene.views])[:-1])

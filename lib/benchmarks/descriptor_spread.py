@@ -1,10 +1,10 @@
 """How widely descriptors spread over the sphere at each stage of training; a collapse would show here.
 
 The network's last batch norm gives every coordinate unit variance over a batch whatever is learned, so
-that a single coordinate tells nothing. What can shrink is the number of directions that the variance
-lies along: the effective rank is the exponential of the entropy of the covariance's normalised
-eigenvalues (Roy and Vetterli, EUSIPCO 2007), 1 where all descriptors lie on one line and k where they
-spread alike in all k directions.
+a single coordinate shows no collapse. The number of directions with variance can still shrink. It is
+measured by the effective rank, the exponential of the entropy of the covariance's normalised
+eigenvalues (Roy and Vetterli, EUSIPCO 2007): 1 if all descriptors lie on one line, and k if they spread
+equally in all k directions.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ SEED = 0
 
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
-    """At each stage that was kept, on up to 1,000 patches, each of another point.
+    """Measure the spread at each kept stage, on up to 1,000 patches of different points.
 
     Args:
-        subject: a network with stages; of one without, nothing is measured.
+        subject: a network with stages; without stages, nothing is measured.
         test_set: P patches of points.
 
     Returns:
@@ -37,7 +37,7 @@ def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
             described = 2.0 * np.unpackbits(described, axis=1) - 1
         described = described.astype(np.float64)
         lengths = np.linalg.norm(described, axis=1, keepdims=True)
-        # Unit descriptors keep every digit; TFeat's and bits are none.
+        # Unit descriptors keep every digit; TFeat's and bits do not have unit length.
         if not np.allclose(lengths, 1, atol=1e-4):
             described /= lengths
         numbers |= {f"{name}.{stage}": value for name, value in spread(described).items()}
@@ -45,7 +45,7 @@ def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
 
 
 def spread(descriptors: np.ndarray) -> dict[str, float]:
-    """The three numbers of m ≥ 2 descriptors of different points, (m, k), of unit length.
+    """Compute the three numbers of m ≥ 2 unit descriptors (m, k) of different points.
 
     Descriptors that are all equal have rank 1 and a first share of 1.
     """

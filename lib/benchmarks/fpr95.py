@@ -1,9 +1,9 @@
 """FPR95: false positive rate at 95% recall, the measure of UBC PhotoTour (Brown et al., PAMI 2011).
 
 The threshold is the first at which 95% of the matching pairs are within it, and the rate is the share
-of non-matching pairs within it, as in HardNet's and DSM's code. There an unstable sort decides which
-of several equally distant pairs come first; here the expected value over all their orders is given,
-and the two ends. Tables show the expected value. HPatches breaks ties by a stable sort
+of non-matching pairs within it, as in HardNet's and DSM's code. Their unstable sort puts equally
+distant pairs in an arbitrary order; this module gives the expected rate over all such orders, and the
+lowest and the highest. Tables show the expected value. HPatches breaks ties by a stable sort
 (`lib.benchmarks.ranking`).
 """
 
@@ -28,7 +28,7 @@ class Fpr95:
 
     Attributes:
         expected: mean over all orders of equally distant pairs.
-        low, high: the most and the least favourable order.
+        low, high: rates in the most and the least favourable order.
         threshold: the distance at which the recall is reached.
     """
 
@@ -39,7 +39,7 @@ class Fpr95:
 
 
 def fpr95(distances: np.ndarray, match: np.ndarray) -> Fpr95:
-    """The measure, from distances, in one sort.
+    """Compute FPR95 from distances, in one sort.
 
     Args:
         distances: (M,) finite.
@@ -67,7 +67,7 @@ def fpr95(distances: np.ndarray, match: np.ndarray) -> Fpr95:
 def counts_by_distance(
     distances: np.ndarray, match: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs counted by distance: L distances that occur, ascending, and at each the two kinds' counts.
+    """Count the pairs of both kinds at each of the L distances that occur, ascending.
 
     Args:
         distances: (M,).
@@ -82,22 +82,22 @@ def counts_by_distance(
 
 
 def threshold_level(matching: np.ndarray) -> tuple[int, int]:
-    """Where the threshold lies: the first level at which the recall is reached. Defined here alone.
+    """Find the threshold: the first level at which the recall is reached. Defined only here.
 
     Args:
         matching: (L,) matching pairs by ascending distance; a level is a distance that occurs, or a
             bin.
 
     Returns:
-        The level, and how many of its matching pairs it takes to reach the recall, 1 or more.
+        The level, and how many of its matching pairs are needed to reach the recall, 1 or more.
     """
     within = np.cumsum(matching)
-    # The small subtraction keeps a product that rounds up from asking for a pair more.
+    # The small subtraction avoids one pair too many where the product rounds up.
     needed = max(1, math.ceil(RECALL * int(within[-1]) - 1e-9))
     level = int(np.searchsorted(within, needed))
     return level, needed - int(within[level] - matching[level])
 
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
-    """FPR95 of a descriptor on a set's labelled pairs: the fields of `Fpr95`."""
+    """Return a descriptor's FPR95 on a set's labelled pairs: the fields of `Fpr95`."""
     return asdict(fpr95(*subject.pair_distances(test_set)))

@@ -1,8 +1,8 @@
-"""FPR95 through training: of all pairs at each stage whose weights were kept, and followed on few pairs.
+"""FPR95 during training: on all pairs at each stage whose weights were kept, and followed on few pairs.
 
-What is followed costs little beside learning. Of each test set some matching pairs are taken, always the
-same ones, and non-matching pairs are made of their patches: the anchor of one with the positive of
-another. So few patches give many distances, but too few to choose an epoch by.
+Following FPR95 costs little compared with training. It takes some matching pairs of each test set,
+always the same ones, and makes non-matching pairs from their patches: the anchor of one with the
+positive of another. So few patches give many distances, but too few to choose an epoch by.
 """
 
 from collections.abc import Mapping
@@ -21,27 +21,27 @@ OTHERS = 20
 
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
-    """FPR95 in percent, the expected value over tie orders, by fraction of training as text, ascending.
+    """Return FPR95 in percent, expected over tie orders, by fraction of training as text, ascending.
 
-    Networks that have not made a step yet are left out: batch norms hold the statistics of no data.
+    Networks before their first step are left out: their batch norms hold the statistics of no data.
     """
     stages = sorted((stage for stage in subject.stages if float(stage) > 0), key=float)
     return {stage: _fpr95(subject.stages[stage], test_set, subject.device) for stage in stages}
 
 
 def follow(model: nn.Module, few: Mapping[str, PatchSet], device: str) -> dict[str, float]:
-    """FPR95 in percent by test set, of a network in evaluation mode.
+    """Return FPR95 in percent by test set, for a network in evaluation mode.
 
     Args:
-        model: from grey patches to descriptors.
-        few: by name, from `few_pairs`.
+        model: maps grey patches to descriptors.
+        few: test sets from `few_pairs`, by name.
         device: the model's.
     """
     return {name: _fpr95(model, pairs, device) for name, pairs in few.items()}
 
 
 def few_pairs(test_set: PatchSet, matching: int) -> PatchSet:
-    """A set's patches with few labelled pairs.
+    """Return a set's patches with few labelled pairs.
 
     Args:
         test_set: with labelled pairs, some of them matching.

@@ -1,17 +1,17 @@
 """HPatches' three tasks (Balntas et al., CVPR 2017): verification, matching and retrieval of patches.
 
-The numbers are those of the benchmark's Python code, also where its text reads otherwise:
+The numbers follow the benchmark's Python code, even where its text says otherwise:
 
-- Verification ranks all negatives and then all positives (AUC), or the first int(0.2 n) positives of
-  the file (AP), by distance; of equally distant pairs the negatives come first.
-- Matching asks for each patch's nearest neighbour in another image, the first of several, and ranks
-  these; what a wrong neighbour hides counts as never retrieved.
-- Retrieval ranks a patch's five views before equally distant distractors. A pool of size m is those
-  five and the *first* m − 5 distractors of other sequences, in the file's order. It is no cut-off by
-  rank, and a pool larger than the whole is the whole.
+- Verification ranks pairs by distance: all negatives with all positives (AUC), or with the first
+  int(0.2 n) positives of the file (AP). Negatives come before equally distant positives.
+- Matching takes each patch's nearest neighbour in another image, the first of equally near ones, and
+  ranks these. A match that a wrong neighbour hides counts as never retrieved.
+- Retrieval ranks a patch's five views before equally distant distractors. A pool of size m holds those
+  five and the *first* m − 5 distractors of other sequences, in the file's order; it is not a cut-off
+  by rank. If m exceeds the whole pool, the whole pool is used.
 
-Distances are Euclidean, in float64 (`neighbours`). Those of binary descriptors order pairs as Hamming's
-do, whose square roots they are. Descriptors are (16, N, k), as `lib.data.hpatches.descriptors` has them.
+Distances are Euclidean, in float64 (`neighbours`). For binary descriptors they are the square roots of
+Hamming distances and rank pairs alike. Descriptors are (16, N, k) as in `lib.data.hpatches.descriptors`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,24 +30,24 @@ from lib.data.hpatches.tasks import HPatchesSplit
 
 POOLS = (100, 500, 1000, 5000, 10000, 15000, 20000)
 VIEWS = IMAGES - 1
-# Positives to a negative where they are the fewer.
+# Positives per negative in the imbalanced ranking, which AP is computed on.
 IMBALANCE = 0.2
 
 
 def measure(subject: Subject, split: HPatchesSplit) -> dict[str, float]:
-    """The three tasks' numbers for a descriptor: `describe`, then `score` on the subject's device."""
+    """Return a descriptor's numbers in the three tasks: `describe`, then `score` on its device."""
     return score(describe(subject, split.sequences), split, subject.device)
 
 
 def describe(subject: Subject, sequences: Sequence[release.Sequence]) -> np.ndarray:
-    """Descriptors of all 16 images of sequences, the patches of one in memory at a time.
+    """Describe all 16 images of sequences, with one image's patches in memory at a time.
 
     Args:
-        subject: what describes; it is given patches at 64×64.
+        subject: the descriptor; it gets patches at 64×64.
         sequences: with N patches in all.
 
     Returns:
-        (16, N, k) float32, or, of bits packed into uint8, a uint8 of 0 or 1 each.
+        (16, N, k) float32; for packed bits, one uint8 of 0 or 1 per bit.
 
     Raises:
         ValueError: a descriptor is not finite or of zero length (sequence, image and patch are named).
@@ -67,7 +67,7 @@ def describe(subject: Subject, sequences: Sequence[release.Sequence]) -> np.ndar
 
 
 def score(descriptors: np.ndarray, split: HPatchesSplit, device: str = "cpu") -> dict[str, float]:
-    """All three tasks.
+    """Score descriptors in all three tasks.
 
     Args:
         descriptors: (16, N, k) of the split's sequences, neither NaN nor infinite.
@@ -82,7 +82,7 @@ def score(descriptors: np.ndarray, split: HPatchesSplit, device: str = "cpu") ->
 
 
 def verification(descriptors: Tensor, split: HPatchesSplit) -> dict[str, float]:
-    """Whether two patches show the same spot, by their distance.
+    """Verify by their distance whether two patches show the same spot.
 
     Args:
         descriptors: (16, N, k) of the split's sequences.
@@ -90,9 +90,9 @@ def verification(descriptors: Tensor, split: HPatchesSplit) -> dict[str, float]:
 
     Returns:
         In percent, for the three levels of jitter and negatives of the same (intra) or of another
-        sequence (inter): "verification.{level}.{intra|inter}.auc", all positives among all negatives,
-        and "….ap", a fifth of them; "verification", the mean of the six AP, and "verification.auc",
-        of the six AUC. With fewer than 5 positives the fifth is none, and AP 0.
+        sequence (inter): "verification.{level}.{intra|inter}.auc", with all positives, and "….ap",
+        with a fifth of them; "verification", the mean of the six AP, and "verification.auc", the mean
+        of the six AUC. With fewer than 5 positives, a fifth is none, and AP is 0.
     """
     starts, table = first_patches(split.sequences), descriptors.flatten(0, 1)
     numbers = {}
@@ -118,7 +118,7 @@ def verification(descriptors: Tensor, split: HPatchesSplit) -> dict[str, float]:
 
 
 def matching(descriptors: Tensor, split: HPatchesSplit) -> dict[str, float]:
-    """Each patch of the reference image matched with its nearest neighbour in each other image.
+    """Match each patch of the reference image with its nearest neighbour in each other image.
 
     Args:
         descriptors: (16, N, k) of the split's sequences.
@@ -160,7 +160,7 @@ def matching(descriptors: Tensor, split: HPatchesSplit) -> dict[str, float]:
 
 
 def retrieval(descriptors: Tensor, split: HPatchesSplit, views_first: bool = True) -> dict[str, float]:
-    """A patch's five other views ranked among patches of other sequences.
+    """Rank a patch's five other views among patches of other sequences.
 
     Args:
         descriptors: (16, N, k) of the split's sequences.
@@ -168,10 +168,11 @@ def retrieval(descriptors: Tensor, split: HPatchesSplit, views_first: bool = Tru
         views_first: whether views come before equally distant distractors, as in the benchmark.
 
     Returns:
-        Means over queries of AP in percent: "retrieval.{level}.{m}" for the pool sizes m of `POOLS`,
+        Mean AP over queries, in percent: "retrieval.{level}.{m}" for the pool sizes m of `POOLS`;
         "retrieval.{level}.pools", the mean of these seven (the benchmark's own tables);
-        "retrieval.{level}.all", over the whole pool, and "retrieval.{level}.{sequence name}", that of
-        a sequence's queries; "retrieval", the mean over levels of "all", and "retrieval.pools".
+        "retrieval.{level}.all", over the whole pool, and "retrieval.{level}.{sequence name}", the same
+        for a sequence's queries; "retrieval" and "retrieval.pools", means of "all" and "pools" over
+        levels.
     """
     (asked, queries), (owner, distractors) = (
         (rows[:, 0], first_patches(split.sequences)[rows[:, 0]] + rows[:, 1])
@@ -182,7 +183,7 @@ def retrieval(descriptors: Tensor, split: HPatchesSplit, views_first: bool = Tru
     percent = np.empty((len(asked), len(POOLS) + 1, len(LEVELS)))
     for own in np.unique(asked):
         files, others = descriptors[:, queries[asked == own]], owner != own
-        # So long a part of the file has so many distractors of other sequences.
+        # Lengths of the file's prefixes that hold each pool's distractors of other sequences.
         ends = np.searchsorted(others.cumsum(), np.array(POOLS) - VIEWS, side="right").tolist()
         kept = squares.where(torch.from_numpy(others).to(pool.device), torch.inf)
         closer = columns_closer(files[0], files[1:].transpose(0, 1), pool, kept, ends, views_first)

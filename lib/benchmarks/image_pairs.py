@@ -1,10 +1,10 @@
 """Matching between photographs of a place: average precision, by tolerance and by viewing angle.
 
-For each pair of images: of every keypoint of the first that matches one of the second by geometry, the
-nearest descriptor among all keypoints of the second is asked for. Where the query lies there is known,
-so that each keypoint elsewhere is a wrong answer, whatever is known of it. Those in the guard zone of
-the query, other than its own match, are neither right nor wrong and are left out. The answers are ranked
-by distance, as in HPatches' matching (`lib.benchmarks.hpatches`).
+In each pair of images, the queries are the keypoints of the first that match one of the second by
+geometry. The answer to a query is the nearest descriptor among all keypoints of the second. The query's
+position there is known, so every keypoint elsewhere is a wrong answer, whatever is known about it.
+Keypoints in the query's guard zone, other than its own match, are neither right nor wrong and are left
+out. Answers are ranked by distance, as in HPatches' matching (`lib.benchmarks.hpatches`).
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from lib.data.scenes.correspondences import GUARD, Scene, Tolerance, matches
 from lib.data.scenes.sets import SHOWN
 from lib.data.scenes.views import angles_between
 
-# Of a pair of images; fewer say little.
+# Queries of a pair of images; fewer say little.
 FEWEST_QUERIES = 20
-# Of the pairs of a place, by their median viewing angle.
+# Thirds of a place's pairs of images, by their median viewing angle.
 THIRDS = ("narrow", "middle", "wide")
 DRAWS = 2000
 
 
 def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
-    """Average precision of matching, the mean over pairs of images.
+    """Compute the average precision of matching, the mean over pairs of images.
 
     Args:
-        subject: what describes patches.
+        subject: the descriptor.
         test_set: the scenes of a place.
 
     Returns:
-        In percent, for the tolerances `SHOWN` in px: "ap.{px}", and "ap.{px}.low" and "….high", an
-        interval of 95% by resampling images; "ap.{px}.{narrow|middle|wide}", by thirds of the pairs;
-        "ap.{px}.untracked", of the queries that are not `tracked`. "queries.{px}" counts, and "pairs",
-        which are the same at each tolerance: those with enough queries at the smallest.
-        "angle.{narrow|middle|wide}" is a third's mean viewing angle in degrees. Without enough pairs of
-        images nothing is measured.
+        In percent, for the tolerances `SHOWN` in px: "ap.{px}", with "ap.{px}.low" and "….high", a 95%
+        interval by resampling images; "ap.{px}.{narrow|middle|wide}", by thirds of the pairs;
+        "ap.{px}.untracked", of the queries that are not `tracked`. "queries.{px}" and "pairs" are
+        counts. All tolerances use the same pairs: those with enough queries at the smallest.
+        "angle.{narrow|middle|wide}" is a third's mean viewing angle in degrees. With too few pairs of
+        images, nothing is measured.
     """
     rows = pd.concat([_scene(subject, scene) for scene in test_set], ignore_index=True)
     pair = ["scene", "first", "second"]
@@ -65,8 +65,8 @@ def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
 
 
 def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
-    """A row for each tolerance and pair of images: AP of all queries and of those not `tracked`, percent
-    (NaN for too few), how many, and their median viewing angle in degrees."""
+    """Return a row for each tolerance and pair of images: AP of all queries and of those not `tracked`,
+    percent (NaN for too few), the number of queries, and their median viewing angle in degrees."""
     rows, near_track = [], tracked(scene)
     views = [np.flatnonzero(scene.view_ids == view) for view in range(len(scene.views))]
     described = np.concatenate([subject.describe(scene.patches(keypoints)) for keypoints in views])
@@ -81,11 +81,11 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
         guard = scene.pairs[Tolerance(pixels).admits(scene.pairs, GUARD)]
         near = dict(list(guard.groupby([scene.view_ids[guard[end]] for end in ("source", "target")])))
         for (one, other), some in matched.groupby(["one", "other"]):
-            # By distance, so that of several keypoints that match one the nearest stays.
+            # Sorted by distance, so the nearest of a query's matches is kept.
             some = some.drop_duplicates("first")
             queries, targets = some["first"].tolist(), some["second"].tolist()
             every = torch.cdist(descriptors[queries], descriptors[views[other]])
-            # What lies in a query's guard zone, other than its own match, is left out.
+            # Keypoints in a query's guard zone, other than its own match, are left out.
             zones = near[one, other].merge(some, left_on="source", right_on="first")
             zones = zones[zones["target"] != zones["second"]]
             asked = pd.Index(queries).get_indexer(zones["source"])
@@ -103,7 +103,7 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
 
 
 def _interval(pairs: pd.DataFrame) -> tuple[float, float]:
-    """95% of the mean AP, images drawn anew: a pair counts as often as both its images are drawn."""
+    """Return a 95% interval of the mean AP over resampled images: a pair weighs the product of draws."""
     rng = np.random.default_rng(0)
     names = [pairs["scene"] + "/" + pairs[end].astype(str) for end in ("first", "second")]
     images, ends = np.unique(np.concatenate(names), return_inverse=True)

@@ -1,12 +1,12 @@
 """The image matching challenge of 2020 (Jin et al., IJCV 2020): stereo, multi-view, mAA at 10 degrees.
 
-As its benchmark's code has it: 2,048 keypoints at most, mutual nearest neighbours under a ratio test.
-The keypoints are Key.Net's, HyNet's choice, where its checkpoint lies beside the scenes, and else DoG's.
-Stereo: a fundamental matrix by DEGENSAC (Chum et al., CVPR 2005), or by OpenCV's USAC where
-`pydegensac` is not installed, made an essential one by the known intrinsics, gives the relative pose of
-each pair with enough in common. Multi-view: COLMAP's model of a subset, with intrinsics that it has to
-find, gives those of all its pairs. A pair's error is the larger of the angles of rotation and of
-translation; the mAA is the mean over 1 to 10 degrees of the share of pairs below.
+As in the benchmark's code, at most 2,048 keypoints are matched: mutual nearest neighbours that pass a
+ratio test. Keypoints are Key.Net's, as in HyNet, if its checkpoint lies next to the scenes; else DoG's.
+Stereo: DEGENSAC (Chum et al., CVPR 2005), or OpenCV's USAC if `pydegensac` is not installed, finds a
+fundamental matrix of each pair with enough in common. With the known intrinsics it becomes an essential
+matrix, which gives the relative pose. Multi-view: COLMAP's model of a subset, with intrinsics that it
+has to find, gives the relative poses of all its pairs. A pair's error is the larger of the angles of
+rotation and of translation; the mAA is the mean over 1 to 10 degrees of the share of pairs below.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lib.data.whole_images import ChallengeScene
 from lib.features.detectors import Detector
 
 MOST_KEYPOINTS = 2048
-# Of the benchmark's example for DEGENSAC; HyNet states none.
+# From the benchmark's example for DEGENSAC; HyNet states no ratio.
 RATIO = 0.9
 INLIER, CONFIDENCE, MOST_DRAWS = 0.5, 0.999999, 100_000
 FEWEST = 8
@@ -37,17 +37,17 @@ DEGENSAC = importlib.util.find_spec("pydegensac") is not None
 
 
 def measure(subject: Subject, test_set: Sequence[ChallengeScene]) -> dict[str, float]:
-    """The mean average accuracy of poses, in percent.
+    """Compute the mean average accuracy of poses, in percent.
 
     Args:
-        subject: what describes.
+        subject: the descriptor.
         test_set: the scenes.
 
     Returns:
-        "stereo" and "multiview", the means over the scenes of "stereo.SCENE" and "multiview.SCENE", and
-        "average", the mean of the two; "matches" and "inliers", means of a pair of stereo; "registered",
-        the share in percent of a subset's images that are in its model; "degensac", 1 where it was that
-        and 0 where it was USAC; "keynet", 1 where keypoints are Key.Net's and 0 where they are DoG's.
+        "stereo" and "multiview", the means over scenes of "stereo.SCENE" and "multiview.SCENE", and
+        "average", the mean of the two; "matches" and "inliers", means per stereo pair; "registered", the
+        percentage of a subset's images that are in its model; "degensac", 1 for DEGENSAC and 0 for USAC;
+        "keynet", 1 for Key.Net's keypoints and 0 for DoG's.
 
     Raises:
         FileNotFoundError, ValueError: as `lib.benchmarks.sfm.features`, or the checkpoint is not
@@ -85,14 +85,14 @@ def _scene(subject: Subject, scene: ChallengeScene) -> dict[str, float]:
 
 
 def stereo(first: Camera, second: Camera, here: np.ndarray, there: np.ndarray) -> tuple[float, int]:
-    """The error in degrees of the pose that matched places (M, 2) give, infinite where they give none,
-    and how many were kept."""
+    """Return the pose error of matched positions (M, 2) in degrees, infinite if they give no pose, and
+    the number of inliers."""
     if len(here) < FEWEST:
         return np.inf, 0
     here, there = np.ascontiguousarray(here, float), np.ascontiguousarray(there, float)
     limits = INLIER, CONFIDENCE, MOST_DRAWS
     if DEGENSAC:
-        # No requirement: its wheel does not install everywhere.
+        # Not a requirement: its wheel does not install everywhere.
         find = importlib.import_module("pydegensac").findFundamentalMatrix
         checks = {"symmetric_error_check": True, "enable_degeneracy_check": True}
         fundamental, kept = find(here, there, *limits, error_type="sampson", **checks, seed=0)
@@ -116,8 +116,8 @@ def multiview(
     positions: Mapping[str, np.ndarray],
     matches: Mapping[Pair, np.ndarray],
 ) -> tuple[float, float]:
-    """The mean average accuracy of a subset's pairs by the model of its images, and the share of these
-    that it has, 0 to 1. COLMAP's importer guesses the focal lengths."""
+    """Return the mean average accuracy of a subset's pairs in the model of its images, and the share of
+    images in the model, 0 to 1. COLMAP's importer guesses the focal lengths."""
     cameras, pairs = {}, list(combinations(bag, 2))
     for number, name in enumerate(bag, 1):
         cameras[name] = pycolmap.infer_camera_from_image(scene.images[name])
@@ -137,16 +137,16 @@ Pose = tuple[np.ndarray, np.ndarray]
 
 
 def relative_pose(first: Camera, second: Camera) -> Pose:
-    """(3, 3) and (3,) from the first camera's coordinates to the second's."""
+    """Return the rotation (3, 3) and translation (3,) from the first camera's frame to the second's."""
     rotation = second.rotation @ first.rotation.T
     return rotation, second.translation - rotation @ first.translation
 
 
 def pose_error(known: Pose, found: Pose) -> float:
-    """The larger of the degrees between two rotations (3, 3), and between the lines of two translations
-    (3,).
+    """Return the larger angle in degrees: between two rotations (3, 3), or between the lines of two
+    translations (3,).
 
-    A translation's length is not told by two views, nor, in the benchmark, its sense.
+    Two views do not determine a translation's length, and the benchmark ignores its sign.
     """
     (rotation, a), (other, b) = known, found
     turned = Rotation.from_matrix(rotation @ other.T).magnitude()
@@ -155,11 +155,11 @@ def pose_error(known: Pose, found: Pose) -> float:
 
 
 def mean_average_accuracy(errors: Sequence[float]) -> float:
-    """The mean over 1, 2, …, `LARGEST` degrees of the share of pairs whose error is below.
+    """Average the share of pairs with a smaller error over thresholds of 1, 2, …, `LARGEST` degrees.
 
     Args:
-        errors: of each pair, degrees; infinite where there is no pose. One of exactly `LARGEST` counts
-            as below, as in the benchmark's histogram.
+        errors: of each pair, degrees; infinite if there is no pose. An error of exactly `LARGEST`
+            counts as smaller, as in the benchmark's histogram.
     """
     counts, _ = np.histogram(errors, bins=np.arange(LARGEST + 1))
     return float(counts.cumsum().mean() / len(errors))

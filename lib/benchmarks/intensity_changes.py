@@ -1,9 +1,9 @@
-"""FPR95 and norms where the second patch of every pair is exposed otherwise (HyNet, Sec. 3.1).
+"""FPR95 and norms when the exposure of every pair's second patch is changed (HyNet, Sec. 3.1).
 
-Patches stay images of 8 bits: rounded, and black or white beyond. What is left of a gain c alone,
-without these two, is nothing: HyNet's input layer divides a patch by its root mean square, as L2-Net's
-input subtracts its mean and divides by its deviation, so that both give c p what they give p, but for
-their ε. An offset passes HyNet's input layer, and not L2-Net's. A gamma passes both.
+Patches stay 8-bit images: grey levels are rounded and clipped to black and white. Apart from that, a
+gain c has no effect: HyNet's input layer divides a patch by its root mean square, and L2-Net's input
+subtracts its mean and divides by its deviation, so both give the same for c p as for p, up to their ε.
+An offset passes HyNet's input layer, but not L2-Net's. A gamma passes both.
 """
 
 from copy import copy
@@ -21,7 +21,7 @@ UNCHANGED = "none"
 
 
 def changes() -> dict[str, np.ndarray]:
-    """By name the (256,) uint8 that each grey level becomes, first that of no change."""
+    """Return a (256,) uint8 lookup table of grey levels for each change by name; no change is first."""
     level = np.arange(256.0)
     becomes = {
         UNCHANGED: level,
@@ -33,17 +33,17 @@ def changes() -> dict[str, np.ndarray]:
 
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
-    """Under each of `changes`, on a set's labelled pairs.
+    """Measure FPR95 and norms on a set's labelled pairs under each of `changes`.
 
     Args:
         subject: a trained network that normalises its descriptors.
         test_set: with labelled pairs of both kinds.
 
     Returns:
-        By name of a change: "fpr95.…" in percent; "ratio_spread.…", the standard deviation over
-        matching pairs of ln(‖x‖ / ‖x⁺‖), norms before normalisation, that of the second patch under the
-        change; and "norm_shift.…", the median of |ln| of what the change makes of that norm, 0 for
-        none.
+        For each change by name: "fpr95.…" in percent; "ratio_spread.…", the standard deviation over
+        matching pairs of ln(‖x‖ / ‖x⁺‖), with norms before normalisation and the second patch changed;
+        and "norm_shift.…", the median |ln| of the factor that the change applies to the second norm, 0
+        for no change.
     """
     model = subject.stages[max(subject.stages, key=float)]
     pairs, numbers = test_set.pairs, {}
@@ -65,8 +65,8 @@ def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
 
 
 def _raw(model: nn.Module, patches: np.ndarray, device: str) -> Tensor:
-    """(m, k) float32 on the CPU, before normalisation."""
+    """Return descriptors (m, k) float32 before normalisation, on the CPU."""
     raw = copy(model)
-    # In the copy alone.
+    # Only the copy skips normalisation.
     raw.normalise = lambda output: output
     return torch.from_numpy(describe(raw, patches, device))

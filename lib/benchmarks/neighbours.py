@@ -1,9 +1,10 @@
-"""Nearest descriptors, and how many are closer than a given one, as if all pairs were measured.
+"""Nearest descriptors and counts of closer descriptors, as exact as if all pairs were measured.
 
 Squared Euclidean distances are ‖x‖² + ‖y‖² − 2 x·y by a matrix product, in blocks that bound memory.
-The nearest come from a product in float32, and what its rounding leaves open is measured in float64. Of
-counts the product is in float64, and what differs by no more than its rounding counts as equal. Hamming
-distances of binary descriptors are squared Euclidean ones of their bits: integers, exact in both.
+Nearest neighbours use a float32 product; candidates that its rounding leaves open are measured in
+float64. Counts use a float64 product; distances that differ by no more than its rounding count as equal.
+Hamming distances of binary descriptors are squared Euclidean distances of their bits: integers, exact
+in both precisions.
 """
 
 from collections.abc import Sequence
@@ -12,20 +13,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Numbers that a matrix held for a moment may have: what a core's cache bears, and what fills a GPU.
+# Most numbers in a temporary matrix: what fits a core's cache, and what fills a GPU.
 BLOCK = {"cpu": 2**21, "cuda": 2**23}
-# The same where pairs are measured one by one.
+# The same for pairs that are measured one by one.
 PAIRS_BLOCK = {"cpu": 2**18, "cuda": 2**21}
-# Columns of which only the nearest is looked at first.
+# Columns in a fold; at first only the nearest of each fold is looked at.
 FOLD = 20
-# Of the squares that are compared: above the rounding of a float64 product of 512 numbers or fewer.
+# Share of the squares compared, above the rounding of a float64 product of 512 numbers or fewer.
 ROUNDING = 2.0**-42
 
 
 def distances(first: Tensor, second: Tensor, pairs: Tensor) -> Tensor:
-    """(m,) float64 distances of pairs, (m, 2) int64: rows of ``first`` (p, k) and of ``second`` (q, k).
+    """Return (m,) float64 distances of pairs (m, 2) int64, rows of ``first`` (p, k), ``second`` (q, k).
 
-    The order of additions is fixed, so that on a CPU equal pairs have equal distances to the last bit.
+    The order of additions is fixed, so on a CPU equal pairs have equal distances to the last bit.
     """
     measured, step = [], max(1, PAIRS_BLOCK[first.device.type] // first.shape[1])
     for one, other in zip(*(rows.split(step) for rows in pairs.T.contiguous()), strict=True):
@@ -36,7 +37,7 @@ def distances(first: Tensor, second: Tensor, pairs: Tensor) -> Tensor:
 
 
 def nearest(queries: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest column of each query.
+    """Find the nearest column of each query.
 
     Args:
         queries: (m, k).
@@ -45,11 +46,11 @@ def nearest(queries: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         (m,) float64 distances and (m,) int64 columns, the first of equally near ones.
     """
-    # A sum of n products in any order is off by at most n u / (1 − n u) times the sum of their sizes,
-    # u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Sec. 3.1): ‖y‖² by about
-    # n u ‖y‖², and ‖y‖² − 2 x·y by as much again and 2 n u ‖x‖ ‖y‖. A few more n are for the rounding on
-    # the way there, and the last term is for products that vanish. What is nearest may be that much too
-    # far and another that much too near.
+    # A sum of n products in any order is off by at most n u / (1 − n u) times the sum of their absolute
+    # values, u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, 2002, Sec. 3.1). So ‖y‖²
+    # is off by about n u ‖y‖², and ‖y‖² − 2 x·y by as much again plus 2 n u ‖x‖ ‖y‖. The 8 added to n
+    # covers the other rounding, and the last term products that underflow. The nearest column may seem
+    # too far by that much, and another too near by that much.
     table, n = columns.float(), columns.shape[1]
     squares = torch.linalg.vecdot(table, table)
     longest = squares.max().sqrt()
@@ -61,7 +62,7 @@ def nearest(queries: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         folds = F.max_pool1d(scores, FOLD, ceil_mode=True)
         reach = folds.amax(1, keepdim=True) - slack
         row, fold = (folds >= reach).nonzero()[:, :, None].unbind(1)
-        # The last fold may be shorter: the last column then stands there more than once.
+        # The last fold may be shorter: the last column is then repeated.
         column = (fold * FOLD + torch.arange(FOLD, device=row.device)).clamp(max=len(columns) - 1)
         near = scores[row, column] >= reach[row, 0]
         row, column = row.expand_as(column)[near], column[near]
@@ -82,14 +83,14 @@ def columns_closer(
     ends: Sequence[int],
     views_first: bool = True,
 ) -> Tensor:
-    """How many columns come before each view of a query by distance, by prefix of columns.
+    """Count the columns that are closer to a query than each of its views, by prefix of columns.
 
     Args:
         queries: (m, k).
         views: (m, v, k).
         columns: (n, k) float64.
-        squares: (n,) float64, the columns' squared lengths; infinite for those left out.
-        ends: E numbers, ascending, at which prefixes end; one more has all columns.
+        squares: (n,) float64, the columns' squared lengths; infinite for columns left out.
+        ends: E ascending numbers at which prefixes end; one more prefix has all columns.
         views_first: whether views come before equally distant columns, or after.
 
     Returns:

@@ -1,24 +1,24 @@
-"""Matching images of the Oxford Affine set: Mikolajczyk's matching score, and right matches of 500.
+"""Matching on the Oxford Affine set: Mikolajczyk's matching score, and right matches of 500.
 
-Both of the reference and each other image of a sequence, on the Harris detector's regions with affine
-shape, an image's 1000 strongest, and patches of magnification 6 (DSM, Sec. 5.4, which states no number).
-Regions are matched one to one, the closest descriptors first, and a match is right where its ellipses
-overlap. Which do is decided as in the code that was released with Mikolajczyk's evaluations
-(``repeatability.m``, ``c_eoverlap.cxx``): ellipses are compared in the first image, into which the
-second's are carried by the local affine map, and pairs whose centres lie over four scales apart are not
-looked at. Two protocols stand there:
+Both are measured between the reference and each other image of a sequence, on an image's 1000 strongest
+Harris regions with affine shape and patches of magnification 6 (DSM, Sec. 5.4, which states no number).
+Regions are matched one to one, the closest descriptors first, and a match is right if its ellipses
+overlap. The overlap is computed as in the code released with Mikolajczyk's evaluations
+(``repeatability.m``, ``c_eoverlap.cxx``): the local affine map carries the second image's ellipses into
+the first, where they are compared; pairs with centres more than four scales apart are skipped. That code
+has two protocols:
 
-- of descriptors (Mikolajczyk and Schmid, PAMI 2005): ellipses of three scales, error below 50%, all
+- for descriptors (Mikolajczyk and Schmid, PAMI 2005): ellipses of three scales, error below 50%, all
   regions of either image;
-- of detectors (Mikolajczyk et al., IJCV 2005): ellipses enlarged so that the first is as large as a disc
-  of 30 px, error below 40%, regions wholly inside both images, each region in one pair at most, the
+- for detectors (Mikolajczyk et al., IJCV 2005): ellipses enlarged so that the first is as large as a
+  disc of 30 px, error below 40%, regions wholly inside both images, each region in one pair at most, the
   pairs of least error first.
 
-Mikolajczyk's score is the share of right matches in the smaller number of regions of the two images.
-DSM states no overlap; here it is that of the protocol for descriptors, which it cites, and that for
-detectors stands beside it. TCDesc (Sec. IV-C) takes the 500 strongest regions of each image and divides
-the right matches by 500, also where an image has fewer, or shows fewer of the other's. It states neither
-overlap nor magnification; here they are the same.
+Mikolajczyk's score is the number of right matches over the smaller number of regions of the two images.
+DSM states no overlap; the score is given in the protocol for descriptors, which DSM cites, and also in
+that for detectors. TCDesc (Sec. IV-C) takes the 500 strongest regions of each image and divides the
+right matches by 500, even if an image has fewer, or shows fewer of the other's. It states neither
+overlap nor magnification; here they are those of the score for descriptors.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ from lib.features.keypoints import local_affine, transfer
 from lib.features.patches import extract
 
 DETECTOR = Detector("harris", affine=True, most=1000)
-# Of an image, the strongest, and what right matches are divided by.
+# Strongest regions of an image, and the number that right matches are divided by.
 STRONGEST = 500
 SCORES = ("score", "common", "right500")
-# Between centres, in scales of the first region.
+# Largest distance between centres, in scales of the first region.
 REACH = 4.0
 DESCRIBED = 3.0
-# px.
+# Scale to which the first ellipse is enlarged, px.
 NORMALISED = 30.0
 LARGEST_ERROR, LARGEST_COMMON_ERROR = 0.5, 0.4
 _AT_ONCE = 4096
 
 
 def measure(subject: Subject, test_set: list[HomographySequence]) -> dict[str, float]:
-    """The scores of a descriptor, real-valued or of bits, in percent.
+    """Compute the scores of a descriptor, real-valued or of bits, in percent.
 
     Args:
-        subject: what describes.
+        subject: the descriptor.
         test_set: the sequences.
 
     Returns:
-        For each of `SCORES` ("score" is Mikolajczyk's by the protocol for descriptors, "common" his by
+        For each of `SCORES` ("score" is Mikolajczyk's in the protocol for descriptors, "common" his in
         that for detectors, "right500" TCDesc's): "SCORE.SEQUENCE.N" for images N from 2 to 6, their mean
         "SCORE.SEQUENCE", "SCORE.NUISANCE", the mean over its sequences, and "SCORE", that over all.
 
@@ -84,10 +84,11 @@ def measure(subject: Subject, test_set: list[HomographySequence]) -> dict[str, f
     return numbers | by_sequence.mean().to_dict()
 
 
-# What no descriptor changes is found once a process.
+# Regions do not depend on the descriptor, so a process finds them once.
 @cache
 def _patches_and_correspondences(folder: Path) -> tuple[list[np.ndarray], list[Correspondences]]:
-    """(N, 64, 64) uint8 patches of each image's regions, and what images 2 to 6 share with the first."""
+    """Return (N, 64, 64) uint8 patches of each image's regions, and correspondences of images 2 to 6
+    with the first."""
     sequence = read_homography_sequence(folder)
     greys = [sequence.grey(number) for number in range(IMAGES)]
     regions = [detect(grey, DETECTOR) for grey in greys]
@@ -102,14 +103,14 @@ def _patches_and_correspondences(folder: Path) -> tuple[list[np.ndarray], list[C
 
 
 def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) -> dict[str, float]:
-    """The shares of right matches between two images.
+    """Compute the shares of right matches between two images.
 
     Args:
         first, second: (n, k) and (m, k) float32, or packed bits, the strongest regions first.
-        right: of the regions.
+        right: correspondences of the regions.
     """
     if first.dtype == np.uint8:
-        # Of bits the Euclidean distance orders pairs as Hamming's does.
+        # On bits, the Euclidean distance ranks pairs as Hamming's does.
         first, second = (np.unpackbits(side, axis=1) for side in (first, second))
     distances = cdist(first, second)
     inside = np.ix_(*right.inside)
@@ -123,11 +124,11 @@ def score_pair(first: np.ndarray, second: np.ndarray, right: Correspondences) ->
 
 @dataclass(frozen=True)
 class Correspondences:
-    """What two images' n and m regions have in common.
+    """Correspondences between two images' n and m regions.
 
     Attributes:
-        described: (n, m) bool, whether a pair is right in the protocol of descriptors.
-        common: (n, m) bool, likewise in the protocol of detectors, one pair a region at most.
+        described: (n, m) bool, whether a pair is right in the protocol for descriptors.
+        common: (n, m) bool, likewise in the protocol for detectors, at most one pair per region.
         inside: (n,) and (m,) bool, which regions lie wholly inside both images.
     """
 
@@ -139,12 +140,12 @@ class Correspondences:
 def correspondences(
     first: Regions, second: Regions, homography: np.ndarray, shapes: tuple[tuple[int, int], ...]
 ) -> Correspondences:
-    """The right pairs of n and m regions.
+    """Find the right pairs of n and m regions.
 
     Args:
         first, second: regions of two images.
-        homography: (3, 3), from the first to the second.
-        shapes: height and width of either image, px.
+        homography: (3, 3), from the first image to the second.
+        shapes: height and width of each image, px.
     """
     carried = _carried(second, np.linalg.inv(homography))
     inside = (
@@ -166,16 +167,16 @@ def correspondences(
 
 
 def overlap_error(first: np.ndarray, second: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """1 − intersection over union of pairs of ellipses, both enlarged about their centres.
+    """Compute 1 − intersection over union of pairs of ellipses, both enlarged about their centres.
 
     Args:
         first, second: (N, 2, 3) local affine frames in one image.
-        factor: (N,) by which the ellipses of a pair are enlarged.
+        factor: (N,) factors by which the ellipses of a pair are enlarged.
 
     Returns:
         (N,) float64.
     """
-    # Where the first ellipse is the unit disc.
+    # In coordinates where the first ellipse is the unit disc.
     scale = factor[:, None, None]
     to_disc = np.linalg.inv(scale * first[:, :, :2])
     linear = to_disc @ (scale * second[:, :, :2])
@@ -185,10 +186,10 @@ def overlap_error(first: np.ndarray, second: np.ndarray, factor: np.ndarray) -> 
 
 
 def one_to_one(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of rows and columns, the closest first and each of either once, until none is left.
+    """Pair rows with columns, the closest first, each row and column once, until none is left.
 
-    A pair that is the nearest both ways is among them whatever is taken before, so that they are found
-    in a few rounds; of equally close ones the first row's and then the first column's are taken.
+    Mutual nearest pairs belong to the result whatever is taken before, so a few rounds find all pairs.
+    Among equally close pairs the first row's, then the first column's are taken.
 
     Args:
         distances: (n, m); infinite where there is no pair.
@@ -207,14 +208,14 @@ def one_to_one(distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _carried(regions: Regions, homography: np.ndarray) -> np.ndarray:
-    """(N, 2, 3) frames in the other image."""
+    """Carry regions into the other image: their (N, 2, 3) frames there."""
     centre = regions.position.astype(float)
     linear = local_affine(homography, centre) @ regions.maps[:, :, :2]
     return np.concatenate([linear, transfer(homography, centre)[:, :, None]], axis=2)
 
 
 def _within(maps: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Which ellipses of one scale lie inside an image, (N,) bool."""
+    """Return (N,) bool: which ellipses of one scale lie inside an image."""
     half, centre = np.linalg.norm(maps[:, :, :2], axis=2), maps[:, :, 2]
     inside = (centre - half >= 0) & (centre + half <= np.subtract(shape[::-1], 1))
     return inside.all(axis=1)

@@ -1,7 +1,7 @@
-"""Average precision and ROC AUC as the benchmark of HPatches has them (Balntas et al., CVPR 2017).
+"""Average precision and ROC AUC as in the HPatches benchmark (Balntas et al., CVPR 2017).
 
-Both are areas under a polygon by the trapezoid rule. The order is by distance, the closest first, and
-of the equally distant the one given first: so whoever stacks the pairs decides how ties go. Precision
+Both are areas under a polygon by the trapezoid rule. Pairs are ranked by distance, closest first, and
+equally distant pairs keep the order in which they are given: the caller decides how ties go. Precision
 starts at 1 for recall 0. Other definitions of average precision (VOC's, scikit-learn's step sum) give
 other numbers.
 """
@@ -9,19 +9,18 @@ other numbers.
 import torch
 from torch import Tensor
 
-# Stands in for a count of zero in a ratio: precision is 1 before anything is retrieved, and almost 0
-# while only negatives are.
+# Replaces a count of zero in a ratio: precision is then 1 before anything is retrieved, and almost 0
+# while only negatives are retrieved.
 SMALL = 1e-10
 
 
 def average_precision(distances: Tensor, match: Tensor, positives: int | None = None) -> Tensor:
-    """Area under precision over recall, for each of a batch of rankings.
+    """Compute the area under precision over recall for each of a batch of rankings.
 
     Args:
         distances: (…, n), none NaN. One that is infinite is never retrieved.
         match: (…, n) bool, true for positives.
-        positives: how many there are to retrieve, n or not; those ranked are taken for all by
-            default.
+        positives: how many there are to retrieve, among the n or not; by default those among the n.
 
     Returns:
         (…) float64, 0 to 1; 0 where there is no positive.
@@ -36,10 +35,10 @@ def average_precision(distances: Tensor, match: Tensor, positives: int | None = 
 
 
 def average_precision_by_negatives(closer: Tensor) -> Tensor:
-    """Average precision from counts alone, for rankings of few positives among very many negatives.
+    """Compute average precision from counts alone, for few positives among very many negatives.
 
     Args:
-        closer: (…, P) integers, for each positive the negatives ranked before it, ascending.
+        closer: (…, P) integers, ascending: the number of negatives ranked before each positive.
 
     Returns:
         (…) float64, 0 to 1: what `average_precision` gives for such a ranking.
@@ -49,7 +48,7 @@ def average_precision_by_negatives(closer: Tensor) -> Tensor:
 
 
 def roc_auc(distances: Tensor, match: Tensor) -> Tensor:
-    """Area under true over false positive rate, for each of a batch of rankings.
+    """Compute the area under true over false positive rate for each of a batch of rankings.
 
     Args:
         distances: (…, n), none NaN. One that is infinite is never retrieved.
@@ -66,13 +65,13 @@ def roc_auc(distances: Tensor, match: Tensor) -> Tensor:
 
 
 def _ranked(distances: Tensor, match: Tensor) -> tuple[Tensor, Tensor]:
-    """(…, n) bool in order of rank: which are positives, and which are retrieved at all."""
+    """Return two (…, n) bool in order of rank: which are positives, and which are retrieved at all."""
     ordered, order = torch.sort(distances, dim=-1, stable=True)
     return match.gather(-1, order), ordered < torch.inf
 
 
 def _trapezoids(true: Tensor, rank: Tensor) -> Tensor:
-    """Mean of the precisions at a positive, the ``true``-th, and just before it; float64."""
+    """Average the precisions at the ``true``-th positive and just before it, in float64."""
     at = true.double().clamp(min=SMALL) / rank.double().clamp(min=SMALL)
     before = (true - 1).double().clamp(min=SMALL) / (rank - 1).double().clamp(min=SMALL)
     return (at + before) / 2

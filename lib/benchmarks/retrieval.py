@@ -1,26 +1,26 @@
-"""Image retrieval on Oxford5k and Paris6k (Philbin et al., CVPR 2007 and 2008), after DSM's Table 2.
+"""Image retrieval on Oxford5k and Paris6k (Philbin et al., CVPR 2007 and 2008), as in DSM's Table 2.
 
-Each city's photographs are asked for a landmark by the features in a query's box, with visual words
-(Sivic and Zisserman, ICCV 2003) learned on the other city's. Where a city has too few features for the
-engines' words, it has fewer. DSM states no detector: keypoints are DoG's. The two engines have their
+A query searches its city's photographs for a landmark by the features in a box, with visual words (Sivic
+and Zisserman, ICCV 2003) learned on the other city. A city with too few features for an engine's number
+of words gives fewer words. DSM states no detector; keypoints are DoG's. The two engines use their
 authors' defaults; k-means and nearest words are faiss'.
 
-**VisualIndex** (Vedaldi): 10,000 words and the cosine of tf-idf histograms, to which for the 40 images
-ahead the number of matches that agree in one transformation is added, where these are 6 or more. A match
-is of two features of one word, each word once; its frames give an affinity, the one that most agree with
-is fitted to these, and then a homography. Its tolerances of 35, 30 and 25 px are for the 1024 px of
-Oxford5k's photographs; here they are those shares of the longest side.
+**VisualIndex** (Vedaldi) scores images by the cosine of tf-idf histograms of 10,000 words. For the best
+40 images it adds the number of matches that agree in one transformation, if there are 6 or more. A match
+is two features of one word, one match per word. The frames of each match give an affinity. The one that
+most matches agree with is refitted to these; then a homography is fitted. The tolerances of 35, 30 and
+25 px are for the 1024 px of Oxford5k's photographs; here they are the same shares of the longest side.
 
-**Hamming query expansion** (Tolias and Jégou, Pattern Recognition 2014), by signatures of b bits
-(Hamming Embedding: Jégou, Douze and Schmid, ECCV 2008): features match that have one word and
-signatures at most h_t bits apart; a match weighs exp(−(h / (b / 4))²), and those of one feature with one
-image, n of them, 1 / √n of their sum (burstiness). Images among the 100 ahead with 5 matches or more
-within h_t* are reliable. The words that most of these have, until there are half as many new ones as the
-query has words, bring their signatures into the query; of each word it keeps one signature, the
-majority's bit by bit; it is asked again, and now a match weighs its word's idf squared too. As in their
-code, that idf counts neither in who is ahead nor where no image is reliable. An image's sum is divided
-by the root of the squared idf of its words, each counted once. With multiple assignment a query's
-feature stands for its three nearest words.
+**Hamming query expansion** (Tolias and Jégou, Pattern Recognition 2014) uses signatures of b bits
+(Hamming Embedding: Jégou, Douze and Schmid, ECCV 2008). Two features match if they have the same word
+and signatures h ≤ h_t bits apart. A match weighs exp(−(h / (b / 4))²); the n matches of one feature with
+one image weigh 1 / √n of their sum (burstiness). Images among the best 100 with 5 or more matches within
+h_t* are reliable. The query then takes over signatures of the words that most reliable images have,
+until it has half as many new words as it had words. Each word keeps one signature, the majority bit by
+bit. The new query is scored again, and a match now weighs its word's squared idf too. As in the authors'
+code, this idf affects neither the first ranking nor queries without reliable images. An image's sum is
+divided by the root of the summed squared idf of its words, each counted once. With multiple assignment,
+a query's feature is assigned to its three nearest words.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from lib.features.detectors import Detector
 from lib.features.patches import Features
 
 DETECTOR = Detector("dog", most=3000)
-# What VisualIndex gives k-means for each word, and its iterations.
+# VisualIndex' k-means: features per word, and iterations.
 SAMPLED, ITERATIONS = 20, 20
 
 VISUAL_INDEX_WORDS, VERIFIED = 10_000, 40
 TOLERANCES = (35 / 1024, 30 / 1024, 25 / 1024)
-# More than so many have to agree with an affinity, then with it fitted, before the next step.
+# More matches than these must agree, first to refit the affinity, then to fit a homography.
 FITTED, REFINED = 8, 9
-# Fewer say nothing: every match agrees with its own affinity.
+# Fewer agreeing matches say nothing: every match agrees with its own affinity.
 FEWEST = 6
 
 HAMMING_WORDS, BITS = 2**16, 128
-# Of 128 bits: h_t and h_t*.
+# h_t and h_t*, of 128 bits.
 LOOSE, STRICT = 48, 32
 AHEAD, STRONG = 100, 5
 # α of the paper.
@@ -65,19 +65,19 @@ ASSIGNED = 3
 
 
 def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
-    """Mean average precision, in percent.
+    """Compute the mean average precision, in percent.
 
     Args:
-        subject: what describes; real-valued.
+        subject: the descriptor; real-valued.
         test_set: both cities.
 
     Returns:
         For each ENGINE of DSM's Table 2 ("visual_index", and "hqe_single" and "hqe_multiple", Hamming
-        query expansion with single and multiple assignment) "ENGINE.CITY.QUERY", the average precision
-        of each query, "ENGINE.CITY", their mean, and "ENGINE", the mean of both cities'.
+        query expansion with single and multiple assignment): "ENGINE.CITY.QUERY", the average precision
+        of each query, "ENGINE.CITY", their mean, and "ENGINE", the mean of both cities.
 
     Raises:
-        ValueError: packed bits, too few features for a word, or a query's box without any.
+        ValueError: packed bits, too few features for a word, or a query's box without features.
     """
     precisions = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -105,7 +105,7 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
 
 
 def _described(subject: Subject, city: City, folder: Path) -> list[Features]:
-    """Each photograph's features; descriptors lie in files: they may be more than memory holds."""
+    """Describe each photograph; descriptors lie in files because memory may not hold them all."""
     folder.mkdir()
     photographs = []
     for name, path in city.images.items():
@@ -117,12 +117,12 @@ def _described(subject: Subject, city: City, folder: Path) -> list[Features]:
     return photographs
 
 
-# From the number of a photograph and which of its features are asked about to (images,) scores.
+# From a photograph's index and a mask of its queried features to (images,) scores.
 Answers = Callable[[int, np.ndarray], np.ndarray]
 
 
 def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> dict[str, Answers]:
-    """By engine what answers a query."""
+    """Return the function that answers queries, by engine."""
     learned, described = ([f.descriptors for f in city] for city in (learned_on, searched))
     bits = min(BITS, learned[0].shape[1])
     verifying, signing = (learn(learned, words, bits) for words in (VISUAL_INDEX_WORDS, HAMMING_WORDS))
@@ -142,17 +142,17 @@ def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> di
 
 
 def average_precision(ranked: Sequence[str], query: Query) -> float:
-    """Of a ranking the area under precision over recall, by the trapezoid rule, 0 to 1.
+    """Compute a ranking's area under precision over recall, by the trapezoid rule, 0 to 1.
 
-    As Oxford5k's own program has it: good and ok are right, junk is as if it were not there, and before
-    the first photograph precision is 1.
+    As in Oxford5k's own program, good and ok are right, junk is ignored, and precision is 1 before the
+    first photograph.
 
     Args:
         ranked: photographs, the best first.
-        query: what is right.
+        query: grades the photographs.
 
     Raises:
-        ValueError: the query has nothing right.
+        ValueError: the query has no right photographs.
     """
     right = query.good | query.ok
     if not right:
@@ -164,12 +164,12 @@ def average_precision(ranked: Sequence[str], query: Query) -> float:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words, and what makes a feature's signature.
+    """Visual words, and the projection and thresholds of signatures.
 
     Attributes:
         centres: (K, k) float32.
         projection: (k, b) float32, orthonormal columns.
-        medians: (K, b) float32, of the projected features of each word that it was learned of.
+        medians: (K, b) float32, of each word's projected features in the sample it was learned from.
     """
 
     centres: np.ndarray
@@ -177,22 +177,22 @@ class Vocabulary:
     medians: np.ndarray
 
     def words(self, descriptors: np.ndarray, count: int = 1) -> np.ndarray:
-        """(N, count) int64, the nearest words of (N, k) descriptors, the nearest first."""
+        """Return (N, count) int64, the nearest words of (N, k) descriptors, the nearest first."""
         return faiss.knn(np.ascontiguousarray(descriptors), self.centres, count)[1]
 
     def signatures(self, descriptors: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """(N, b / 8) uint8, packed bits: on which side of its word's medians a feature lies."""
+        """Return (N, b / 8) uint8, packed bits: 1 where a feature lies above its word's medians."""
         return np.packbits(descriptors @ self.projection > self.medians[words], axis=1)
 
 
 def learn(descriptors: Sequence[np.ndarray], words: int, bits: int) -> Vocabulary:
-    """A vocabulary of a collection's features.
+    """Learn a vocabulary from a collection's features.
 
     Args:
-        descriptors: (n_i, k) float32 of each image, of which as many of each as `SAMPLED` times `words`
-            are in all.
-        words: at most; fewer where there are fewer than `SAMPLED` features a word.
-        bits: of a signature, k at most.
+        descriptors: (n_i, k) float32 of each image; `SAMPLED` times `words` of them are sampled, equally
+            many from each image that has enough.
+        words: their number at most; fewer if there are fewer than `SAMPLED` features per word.
+        bits: their number in a signature, k at most.
 
     Raises:
         ValueError: too few features for one word.
@@ -209,7 +209,7 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int) -> Vocabular
     words = min(words, count // SAMPLED)
     if not words:
         raise ValueError(f"{count} features are too few for a visual word: {SAMPLED} at least")
-    # As many points of each word as there are, so that faiss draws none of its own.
+    # Bounds that admit all points, so that faiss does not subsample them.
     bounds = {"min_points_per_centroid": 1, "max_points_per_centroid": count}
     means = faiss.Kmeans(length, words, niter=ITERATIONS, seed=0, **bounds)
     means.train(sample)
@@ -223,10 +223,10 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int) -> Vocabular
 
 @dataclass(frozen=True)
 class Inverted:
-    """Features of all images of a collection, in order of the images, and where each word is.
+    """Inverted index: the features of a collection in order of its images, and those of each word.
 
-    They are arrays, since faiss' inverted files rank features by one distance: tf-idf counts them by
-    image, and Hamming embedding weighs each by its signature's distance and its word.
+    It holds arrays because faiss' inverted files rank features by one distance, whereas tf-idf counts
+    them by image, and Hamming embedding weighs each by its signature's distance and its word.
 
     Attributes:
         word, image: (n,) int64.
@@ -248,7 +248,7 @@ class Inverted:
 
     @cached_property
     def idf(self) -> np.ndarray:
-        """(words,) log of the images by those that have the word; 0 of words that none has."""
+        """(words,) log of the ratio of all images to those with the word; 0 for words in no image."""
         having = (self.counts > 0).sum(axis=0)
         return np.where(having, np.log(self.images / np.maximum(having, 1)), 0.0)
 
@@ -261,7 +261,7 @@ class Inverted:
 
 
 def invert(vocabulary: Vocabulary, descriptors: Sequence[np.ndarray]) -> Inverted:
-    """The features (n_i, k) of each image of a collection by their words."""
+    """Index the features (n_i, k) of each image of a collection by their words."""
     words = [vocabulary.words(own)[:, 0] for own in descriptors]
     signed = [vocabulary.signatures(own, word) for own, word in zip(descriptors, words, strict=True)]
     image = np.repeat(np.arange(len(words)), [*map(len, words)])
@@ -272,17 +272,17 @@ def invert(vocabulary: Vocabulary, descriptors: Sequence[np.ndarray]) -> Inverte
 def visual_index(
     image: int, chosen: np.ndarray, photographs: Sequence[Features], collection: Inverted
 ) -> np.ndarray:
-    """How well each image of a collection answers a query by VisualIndex.
+    """Score how well each image of a collection answers a query, by VisualIndex.
 
     Args:
-        image: that shows what is asked for.
+        image: index of the query's photograph.
         chosen: (n_i,) bool, its features in the query's box.
         photographs: the features of each image.
-        collection: all of them.
+        collection: all of these features.
 
     Returns:
-        (images,) float64: the cosine, and added to it, of images that were verified, the number of
-        matches that agree, if there are `FEWEST` or more.
+        (images,) float64: the cosine, plus, for verified images, the number of matches that agree, if
+        there are `FEWEST` or more.
     """
     idf, ends = collection.idf, np.searchsorted(collection.image, np.arange(1, collection.images))
     words = np.split(collection.word, ends)
@@ -304,8 +304,8 @@ Placed = tuple[np.ndarray, np.ndarray]
 
 
 def agreeing(first: Placed, second: Placed, side: int) -> int:
-    """How many matches between two images agree in one transformation; `side` is the second's longest,
-    px."""
+    """Count the matches between two images that agree in one transformation; `side` is the second
+    image's longest, px."""
     _, here, there = np.intersect1d(first[0], second[0], return_indices=True)
     if not len(here):
         return 0
@@ -313,7 +313,7 @@ def agreeing(first: Placed, second: Placed, side: int) -> int:
     wide, fitted, refined = (share * side for share in TOLERANCES)
     a, b = one[:, :, 2], other[:, :, 2]
     linear = other[:, :, :2] @ np.linalg.inv(one[:, :, :2])
-    # (M, M, 2): each match's affinity of each match's place.
+    # (M, M, 2): each match's position carried by each match's affinity (first axis).
     carried = np.einsum("hij,mhj->hmi", linear, a[:, None] - a) + b[:, None]
     inside = np.linalg.norm(carried - b, axis=2) < wide
     inside = inside[inside.sum(axis=1).argmax()]
@@ -330,10 +330,10 @@ def agreeing(first: Placed, second: Placed, side: int) -> int:
 
 
 def hamming_expansion(words: np.ndarray, signatures: np.ndarray, collection: Inverted) -> np.ndarray:
-    """How well each image of a collection answers a query by Hamming query expansion.
+    """Score how well each image of a collection answers a query, by Hamming query expansion.
 
     Args:
-        words: (m,) int64 of the query's features; with multiple assignment of each several times.
+        words: (m,) int64 of the query's features; with multiple assignment, several per feature.
         signatures: (m, b / 8) uint8.
         collection: all features.
 
@@ -354,7 +354,8 @@ def hamming_expansion(words: np.ndarray, signatures: np.ndarray, collection: Inv
 def _ask(
     words: np.ndarray, signatures: np.ndarray, collection: Inverted, rarity: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(images,) sums of weights, of words by their (words,) rarity, and how many matches are strict."""
+    """Return (images,) sums of matches' weights, scaled by words' (words,) rarity, and (images,) counts
+    of strict matches."""
     asked, entry = collection.entries[words].nonzero()
     apart = np.bitwise_count(signatures[asked] ^ collection.signature[entry]).sum(axis=1)
     loose = apart <= LOOSE
@@ -370,12 +371,12 @@ def _ask(
 def _expanded(
     words: np.ndarray, signatures: np.ndarray, collection: Inverted, reliable: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The query with what reliable images add: its words, each once, and a signature of each."""
+    """Expand a query by reliable images; return its words, each once, and a signature per word."""
     having = (collection.counts[reliable] > 0).sum(axis=0)
     candidates = np.argsort(-having, kind="stable")[: np.count_nonzero(having)]
     own = np.unique(words)
     new, most = np.cumsum(~np.isin(candidates, own)), int(NEW * len(own))
-    # Up to the last of the new words; a query of one word has no limit.
+    # Up to the last new word allowed; a query of one word has no limit.
     end = np.searchsorted(new, most) + 1 if most else None
     added = np.isin(collection.image, reliable) & np.isin(collection.word, candidates[:end])
     joined = np.concatenate([words, collection.word[added]])

@@ -1,4 +1,4 @@
-"""What a set of patches holds: how many points, patches and views a point. Of the data alone."""
+"""Statistics of a set of patches: points, patches, and patches per point. They need no descriptor."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from lib.data.patchset import PatchSet
 
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
-    """Counts of a set.
+    """Count a set's patches, points and pairs.
 
     Args:
-        subject: not asked; a metric is given one.
+        subject: ignored; every metric is passed one.
         test_set: P patches of C points.
 
     Returns:
-        "patches" P, "points" C, "matching_pairs", "non_matching_pairs", and "share_of_2" … the shares
-        of points by number of patches, from 2 to 5 and "share_of_more".
+        "patches" P, "points" C, "matching_pairs", "non_matching_pairs"; "share_of_2" to "share_of_5",
+        the shares of points with that many patches, and "share_of_more".
     """
     _, counts = np.unique(test_set.point_ids, return_counts=True)
     match = test_set.pairs.match if test_set.pairs is not None else np.zeros(0, dtype=bool)

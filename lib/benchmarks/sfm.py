@@ -1,11 +1,10 @@
-"""ETH's benchmark of structure from motion (Schönberger et al., CVPR 2017), after HyNet's Table 2.
+"""ETH's structure-from-motion benchmark (Schönberger et al., CVPR 2017), as in HyNet's Table 2.
 
-The keypoints that COLMAP finds in every image, as the benchmark has them, are described, all pairs
-matched (mutual nearest neighbours, ratio 0.8, 15 matches at least, as the benchmark's code has it), and
-COLMAP verifies them and builds a model; the numbers are those of the largest. Dense points need patch
-match stereo, which COLMAP has for CUDA alone: they are not measured. Where poses are known, as those of
-Fountain and Herzjesu are, the model is laid on them by a similarity, and how far its cameras are off is
-measured too.
+As in the benchmark, COLMAP's keypoints of every image are described. All pairs of images are matched as
+in its code: mutual nearest neighbours, ratio 0.8, at least 15 matches. COLMAP verifies the matches and
+builds models; the numbers are those of the largest. Dense points are not measured: they need patch match
+stereo, which COLMAP has for CUDA alone. If poses are known, as for Fountain and Herzjesu, a similarity
+aligns the model with them, and the errors of its cameras are measured too.
 """
 
 from __future__ import annotations
@@ -31,43 +30,43 @@ from lib.features.keypoints import Keypoints
 from lib.features.matches import match
 from lib.features.patches import Features, image_features
 
-# All that COLMAP keeps.
+# All keypoints that COLMAP keeps.
 DETECTOR = Detector("colmap", most=20_000)
 RATIO = 0.8
-# Before they are verified; fewer are thrown away.
+# Matches of a pair before verification; a pair with fewer is dropped.
 FEWEST_MATCHES = 15
-# Pixels as they are stored, for which calibrations hold.
+# Images are read as stored, because calibrations hold for that orientation.
 STORED = "stored"
-# Of the cameras' mean distance from their middle: what is nearer to its place decides the similarity.
+# Share of the cameras' mean distance from their centre within which a camera supports a similarity.
 _NEAR = 0.1
 
 
 @dataclass(frozen=True)
 class ImageSubject(Subject):
-    """A descriptor that comes with its detector: it describes whole images and no patches.
+    """A descriptor with its own detector: it describes whole images instead of patches.
 
     Attributes:
-        of_image: from (H, W) uint8 to its N keypoints, the strongest first, and (N, k) float32
-            descriptors.
+        of_image: maps an (H, W) uint8 image to its N keypoints, the strongest first, and their (N, k)
+            float32 descriptors.
     """
 
     of_image: Callable[[np.ndarray], tuple[Keypoints, np.ndarray]] | None = None
 
 
 def measure(subject: Subject, test_set: list[EthScene]) -> dict[str, float]:
-    """What the models of a descriptor's matches hold.
+    """Compute statistics of the models built from a descriptor's matches.
 
     Args:
-        subject: what describes.
+        subject: the descriptor.
         test_set: the scenes.
 
     Returns:
-        "STATISTIC.SCENE": "keypoints", the mean of an image, "images", those registered,
-        "sparse_points", "observations", "track_length" in images, "reprojection_error" in px;
-        where poses are known the medians over the registered images of "rotation_error" in degrees and
-        of "position_error" in percent of the known cameras' mean distance from their middle. And
-        "STATISTIC", the mean over the scenes. What a scene's model is too small for is left out, and so
-        is the mean then, which would be of the easy scenes alone.
+        "STATISTIC.SCENE" for the statistics "keypoints", the mean per image, "images", those registered,
+        "sparse_points", "observations", "track_length" in images and "reprojection_error" in px; where
+        poses are known also the medians over registered images of "rotation_error" in degrees and of
+        "position_error" in percent of the known cameras' mean distance from their centre. "STATISTIC"
+        is the mean over scenes. A statistic is left out if a scene's model is too small for it, and so
+        is then its mean, which would cover the easy scenes alone.
 
     Raises:
         FileNotFoundError, ValueError: as `features`.
@@ -89,7 +88,7 @@ def _scene(subject: Subject, scene: EthScene) -> dict[str, float]:
 
 
 def features(subject: Subject, path: Path, detector: Detector) -> Features:
-    """An image's keypoints described; at its own ones by what describes whole images.
+    """Detect and describe an image's keypoints; an `ImageSubject` uses its own detector.
 
     Raises:
         FileNotFoundError, ValueError: the image is missing or cannot be read; the message names it.
@@ -101,10 +100,10 @@ def features(subject: Subject, path: Path, detector: Detector) -> Features:
     return image_features(grey, regions(path, detector), subject.describe)
 
 
-# What no descriptor changes is found once a process.
+# Keypoints do not depend on the descriptor, so a process detects them once.
 @lru_cache(maxsize=4096)
 def regions(path: Path, detector: Detector) -> Regions:
-    """An image's keypoints."""
+    """Detect an image's keypoints."""
     return detect(read_grey(path, orientation=STORED), detector)
 
 
@@ -114,7 +113,7 @@ Pair = tuple[str, str]
 def matched(
     described: Mapping[str, Features], pairs: Iterable[Pair], ratio: float
 ) -> dict[Pair, np.ndarray]:
-    """By pair of images, (M, 2) int64 keypoints: each other's nearest, which pass the ratio test."""
+    """Match pairs of images: (M, 2) int64 keypoints each, mutual nearest that pass the ratio test."""
     matches = {}
     for first, second in pairs:
         both = match(described[first].descriptors, described[second].descriptors, ratio=ratio)
@@ -127,16 +126,16 @@ def sparse_model(
     matches: Mapping[Pair, np.ndarray],
     cameras: Mapping[str, pycolmap.Camera],
 ) -> pycolmap.Reconstruction:
-    """The largest model that COLMAP's incremental mapping builds.
+    """Build the largest model of COLMAP's incremental mapping.
 
     Args:
-        positions: (N, 2) of the keypoints by image, the first pixel's centre at 0, 0.
-        matches: as `matched` gives them.
-        cameras: by image that which took it; images of one number share it. They are refined. Images
-            without one are left out.
+        positions: (N, 2) positions of keypoints by image, the first pixel's centre at 0, 0.
+        matches: as returned by `matched`.
+        cameras: the camera of each image; images with one camera number share it. Cameras are refined.
+            Images without a camera are left out.
 
     Returns:
-        The model; an empty one where no two images could be put together.
+        The model; an empty one if no two images could be put together.
     """
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder, DATABASE)
@@ -152,7 +151,7 @@ def sparse_model(
 
 
 def statistics(model: pycolmap.Reconstruction) -> dict[str, float]:
-    """Numbers of a model as `measure` names them; without points it has none about these."""
+    """Return a model's statistics as in `measure`; without points, those about points are missing."""
     numbers = {
         "images": model.num_reg_images(),
         "sparse_points": model.num_points3D(),
@@ -165,17 +164,17 @@ def statistics(model: pycolmap.Reconstruction) -> dict[str, float]:
 
 
 def pose_errors(model: pycolmap.Reconstruction, known: pycolmap.Reconstruction) -> dict[str, float]:
-    """How far a model's cameras are from known ones, once it is laid on these by a similarity.
+    """Measure how far a model's cameras are from known ones, after aligning it by a similarity.
 
-    Cameras that are far off do not decide how it is laid.
+    Cameras that are far off do not affect the similarity.
 
     Args:
-        model: it is moved and scaled.
-        known: of all images, by name.
+        model: is moved and scaled in place.
+        known: a model with the true poses of all images, by name.
 
     Returns:
-        "rotation_error" and "position_error", medians as in `measure`; nothing where no three cameras
-        are in place.
+        "rotation_error" and "position_error", medians as in `measure`; nothing if no similarity fits
+        three cameras.
     """
     registered = [model.image(number) for number in model.reg_image_ids()]
     known_images = [known.find_image_with_name(image.name) for image in registered]

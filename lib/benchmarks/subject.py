@@ -1,4 +1,4 @@
-"""What is evaluated: anything that describes patches, trained or not."""
+"""Subjects of evaluation: anything that describes patches, trained or not."""
 
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from lib.data.patchset import PatchSet
 from lib.recipes import Recipe
 
 BATCH = 1024
-# Described at once: what a core's cache holds, and what fills a GPU.
+# Patches described at once: what fits a core's cache, and what fills a GPU.
 CHUNK = {"cpu": 128, "cuda": 8192}
 # 0.2 GB of descriptors.
 _PAIRS_AT_ONCE = 100_000
@@ -24,12 +24,12 @@ class Subject:
     """A descriptor under evaluation.
 
     Attributes:
-        describe: from (m, 64, 64) uint8 patches to (m, k) descriptors, or to (m, k / 8) uint8 of bits
-            packed as `np.packbits` does.
-        recipe: how it was trained; None for one that nobody trained here.
-        stages: the network as it was at fractions of its training, by fraction as text ("0.0",
-            "0.2", …), in evaluation mode; empty for one that nobody trained here.
-        record: what is already on record of it, e.g. its loss curve; do not change it.
+        describe: maps (m, 64, 64) uint8 patches to (m, k) descriptors, or to (m, k / 8) uint8, bits
+            packed as by `np.packbits`.
+        recipe: how it was trained; None if it was not trained here.
+        stages: the network at fractions of its training, by fraction as text ("0.0", "0.2", …), in
+            evaluation mode; empty if it was not trained here.
+        record: its record so far, e.g. its loss curve; do not change it.
         device: where the networks are.
     """
 
@@ -38,7 +38,7 @@ class Subject:
     stages: Mapping[str, nn.Module] = field(default_factory=dict)
     record: Mapping = field(default_factory=dict)
     device: str = "cpu"
-    # The descriptors and distances last asked for: several metrics are of the same set's.
+    # Cache of the last descriptors and distances: several metrics use the same set.
     _last: dict[str, tuple] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -48,11 +48,11 @@ class Subject:
 
     @property
     def batch_pairs(self) -> int:
-        """Pairs in a batch of its training."""
+        """Number of pairs in a training batch."""
         return self.record["config"]["profile"]["budget"]["batch_pairs"]
 
     def pair_distances(self, test_set: PatchSet) -> tuple[np.ndarray, np.ndarray]:
-        """`pair_distances`, described once for all that is measured on a set, one after the other."""
+        """Return `pair_distances` of a set, cached for consecutive metrics of the same set."""
         known, distances = self._last.get("pairs", (None, None))
         if known is not test_set:
             distances = pair_distances(self.described, test_set)
@@ -60,7 +60,7 @@ class Subject:
         return distances
 
     def described(self, patches: np.ndarray) -> np.ndarray:
-        """`describe`, once for sets of the same patches with other pairs, one after the other."""
+        """Return `describe(patches)`, cached for consecutive sets that differ in their pairs alone."""
         key = len(patches), zlib.crc32(patches)
         known, descriptors = self._last.get("patches", (None, None))
         if known != key:
@@ -70,8 +70,8 @@ class Subject:
 
 
 def of_signs(subject: Subject) -> Subject:
-    """A real-valued descriptor by its signs, packed: a bit a number, 1 where it is above zero.
-    Benchmarks compare these by Hamming distance."""
+    """Binarise a real-valued descriptor by its signs: one packed bit per number, 1 if above zero.
+    Benchmarks compare the result by Hamming distance."""
     return Subject(
         lambda patches: np.packbits(subject.describe(patches) > 0, axis=1), device=subject.device
     )
@@ -79,11 +79,11 @@ def of_signs(subject: Subject) -> Subject:
 
 @torch.no_grad()
 def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
-    """Descriptors by a network in its present mode, some at a time.
+    """Describe patches with a network in its current mode, chunk by chunk.
 
     Args:
         model: maps (m, 1, S, S) grey patches to (m, k) descriptors, S being its ``input_size``; bool
-            are bits.
+            descriptors are bits.
         patches: (m, 64, 64) uint8.
         device: the model's.
 
@@ -104,10 +104,12 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
 def pair_distances(
     describe: Callable[[np.ndarray], np.ndarray], test_set: PatchSet
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distances of a set's labelled pairs, each patch described once: Euclidean, or Hamming's of bits.
+    """Compute the distances of a set's labelled pairs: Euclidean, or Hamming for bits.
+
+    Each patch is described once.
 
     Args:
-        describe: as `Subject` has it.
+        describe: as in `Subject`.
         test_set: P patches and M labelled pairs.
 
     Returns:
@@ -134,7 +136,7 @@ def pair_distances(
 
 
 def patches_used(test_set: PatchSet) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The patches of a set's M labelled pairs, each once, and for either side (M,) which it is."""
+    """Return the patches of a set's M labelled pairs, each once, and both sides' (M,) places in them."""
     pairs = test_set.pairs
     used, where = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     return used, np.split(where, 2)

@@ -1,12 +1,12 @@
 """W1BS: nearest neighbours among patches of two images that differ greatly (Mishkin et al., BMVC 2015).
 
-As its authors' code has it (ducha-aiki/wxbs-descriptors-benchmark): every patch of the first image takes
-its nearest of the second, which is right if it has the same number. Matches whose ratio of the nearest's
-distance to the second-nearest's is below a threshold are accepted, for 100 thresholds from 0 to the
-largest ratio; recall is the share of right ones accepted in all patches, precision in those accepted,
-1 where none is. The area under recall over 1 − precision is by trapezoids from point to point, also
-where precision turns back; mAUC is its mean over the pairs of a subset, and the total the mean over
-subsets.
+The measure follows its authors' code (ducha-aiki/wxbs-descriptors-benchmark). Each patch of the first
+image is matched with its nearest of the second; the match is right if both have the same number. It is
+accepted if its ratio of nearest to second-nearest distance is below a threshold, for 100 thresholds from
+0 to the largest ratio. Recall is the number of right accepted matches over all patches. Precision is
+that number over all accepted matches, 1 if there are none. The area under recall over 1 − precision is
+summed by trapezoids from point to point, even where precision turns back. mAUC is its mean over the
+pairs of a subset, and the total is the mean over subsets.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from lib.data.whole_images import PatchPair
 from lib.features.matches import nearest
 
 THRESHOLDS = 100
-# Added to what a distance is divided by.
+# Added to the denominator of the ratio.
 _EPSILON = 1e-12
 
 
 def measure(subject: Subject, test_set: Mapping[tuple[str, str], PatchPair]) -> dict[str, float]:
-    """Areas of a descriptor in percent.
+    """Measure a descriptor's areas under the curve, in percent.
 
     Returns:
         "mauc", over all subsets; "mauc.SUBSET" and "mauc.SUBSET.PAIR".
@@ -46,10 +46,10 @@ def measure(subject: Subject, test_set: Mapping[tuple[str, str], PatchPair]) -> 
 
 
 def curve(subject: Subject, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Recall and precision at each threshold, (100,) each.
+    """Compute recall and precision at each threshold, (100,) each.
 
     Args:
-        subject: what describes.
+        subject: the descriptor.
         first, second: (n, s, s) uint8 patches of the same spots.
 
     Raises:
@@ -68,10 +68,10 @@ def curve(subject: Subject, first: np.ndarray, second: np.ndarray) -> tuple[np.n
 
 
 def area(recall: np.ndarray, precision: np.ndarray) -> float:
-    """Under recall over 1 − precision, (t,) each, by the trapezoid rule in their order."""
+    """Compute the area under recall over 1 − precision, (t,) each, by the trapezoid rule in order."""
     return float(np.trapezoid(recall, 1 - precision))
 
 
 def at_64(patches: np.ndarray) -> np.ndarray:
-    """Patches (n, s, s) uint8 at the size that descriptors are given, (n, 64, 64), bilinear."""
+    """Resize patches (n, s, s) uint8 bilinearly to the size that descriptors take, (n, 64, 64)."""
     return np.stack([cv2.resize(patch, (PATCH_SIZE, PATCH_SIZE)) for patch in patches])

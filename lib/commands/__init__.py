@@ -1,1 +1,1 @@
-"""Command lines: the study, HPatches, the search for learning rates, stamps, fetching."""
+"""Command lines: the study, descriptors, HPatches, learning rate searches, stamps, fetching."""

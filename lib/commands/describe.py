@@ -1,8 +1,8 @@
-"""Descriptors for other people's pipelines, ``python -m lib.commands.describe``.
+"""Descriptors for other pipelines, ``python -m lib.commands.describe``.
 
-``folder IMAGES OUT --descriptor NAME`` describes and matches the images of a folder: ``features.h5``,
-``matches.h5`` and ``pairs.txt`` in hloc's layout, and COLMAP's ``database.db``.
-``model IMAGES OUT`` goes on from there to a sparse model, by pycolmap.
+``folder IMAGES OUT --descriptor NAME`` describes and matches the images of a folder. It writes
+``features.h5``, ``matches.h5`` and ``pairs.txt`` in hloc's layout, and COLMAP's ``database.db``.
+``model IMAGES OUT`` reconstructs a sparse model from that output with pycolmap.
 ``export RECORD OUT`` writes a run's network as safetensors with a model card.
 """
 
@@ -27,7 +27,7 @@ from lib.study.runs import load_network
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
 
@@ -69,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def add_descriptor(parser: argparse.ArgumentParser) -> None:
-    """The options that name a descriptor: ``--descriptor``, as `lib.matching.networks.find` takes it, or
-    ``--record``; and ``--device``."""
+    """Add the options that name a descriptor, ``--descriptor`` (as `lib.matching.networks.find` takes
+    it) or ``--record``, and ``--device``."""
     descriptor = parser.add_mutually_exclusive_group(required=True)
     text = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
     descriptor.add_argument("--descriptor", metavar="NAME", help=text)
@@ -79,7 +79,7 @@ def add_descriptor(parser: argparse.ArgumentParser) -> None:
 
 
 def network_of(options: argparse.Namespace) -> nn.Module:
-    """The network that the options of `add_descriptor` name, on their device."""
+    """Return the network that the options of `add_descriptor` name, on their device."""
     network = load_network(options.record) if options.record else networks.find(options.descriptor)
     return network.to(options.device)
 

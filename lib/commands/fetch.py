@@ -1,7 +1,7 @@
-"""Fetches the three sets of UBC PhotoTour (Brown, Hua and Winder, PAMI 2011) from a mirror.
+"""Fetch the three sets of UBC PhotoTour (Brown, Hua and Winder, PAMI 2011) from a mirror.
 
-``python -m lib.commands.fetch DIR`` leaves DIR/liberty, DIR/notredame and DIR/yosemite as
-`lib.data.phototour` reads them, each verified and whole. Stopped, the same command goes on.
+``python -m lib.commands.fetch DIR`` makes DIR/liberty, DIR/notredame and DIR/yosemite as
+`lib.data.phototour` reads them, each verified and complete. Rerun the command to resume after a stop.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from lib.data.phototour import KNOWN_COUNTS
 
 
 def main(arguments: Sequence[str] | None = None, counts: Mapping[str, int] = KNOWN_COUNTS) -> int:
-    """The command line; returns the exit status: 0, 1 if something failed, 130 after Ctrl-C."""
+    """Run the command line and return the exit status: 0, 1 if something failed, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("folder", type=Path, metavar="DIR", help="where the sets go; made if missing")

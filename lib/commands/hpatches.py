@@ -1,11 +1,11 @@
 """HPatches, ``python -m lib.commands.hpatches``: cut patches, describe them, score descriptors.
 
 ``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
-``describe DATA OUT --descriptor NAME`` writes descriptors in the benchmark's CSV layout, by one of the
-committed networks, a handcrafted descriptor or a checkpoint's file; ``--record R`` by a run.
+``describe DATA OUT --descriptor NAME`` writes descriptors in the benchmark's CSV layout. NAME is a
+committed network, a handcrafted descriptor or a checkpoint file; ``--record R`` takes a run's network.
 ``score DATA DESCRIPTORS --split a`` measures the three tasks on such files, made here or elsewhere.
 
-DATA holds ``hpatches-release`` and, beside it, the benchmark's ``tasks``.
+DATA contains ``hpatches-release`` and the benchmark's ``tasks``.
 """
 
 import argparse
@@ -31,12 +31,12 @@ from lib.data.synthetic import SequencesSize
 from lib.files import make_once, write_bytes
 from lib.study.report.frames import PROTOCOLS
 
-# Of what `build` draws, by option: verification pairs of each kind, and so on.
+# How much `build` draws by default, by option: verification pairs of each kind, and so on.
 AMOUNTS = {"pairs": 200_000, "queries": 10_000, "distractors": 20_000, "seed": 0}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
 
@@ -94,7 +94,7 @@ def _score(options: argparse.Namespace) -> None:
     try:
         descriptors = read_descriptors(options.descriptors, split.sequences, **form)
     except ValueError as error:
-        # pandas shows the whole of a row that is no number.
+        # pandas quotes the whole of a row that it cannot parse.
         raise ValueError(re.sub(r"(float: '.{40})[^']+", r"\1…", str(error))) from error
     numbers = hpatches.score(descriptors, split, options.device)
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
@@ -102,7 +102,7 @@ def _score(options: argparse.Namespace) -> None:
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
     table = torch.from_numpy(descriptors).to(options.device)
     by_views_last = hpatches.retrieval(table, split, views_first=False)
-    # Of fewer points two digits show nothing.
+    # A smaller difference does not show in two decimals.
     if (tied := numbers["retrieval"] - by_views_last["retrieval"]) >= 0.01:
         print(f"ties decide {tied:.2f} points of retrieval, where the benchmark ranks views first")
     if options.json:

@@ -1,4 +1,4 @@
-"""What the command lines share: options that name data and machine, and the exit status."""
+"""Options that the command lines share, for data and machine, and their exit status."""
 
 import argparse
 import sys
@@ -11,11 +11,11 @@ from lib.profiles import PROFILES
 def exit_status(
     parser: argparse.ArgumentParser, arguments: Sequence[str] | None, run: Callable | None = None
 ) -> int:
-    """Does what a command line asks and says on stderr why it could not.
+    """Run a command and report errors on stderr.
 
     Args:
-        parser: of the command.
-        arguments: those of the process by default.
+        parser: the command's parser.
+        arguments: the command's arguments, by default those of the process.
         run: takes the options and returns None or an exit status; by default the options' own ``run``.
 
     Returns:
@@ -28,20 +28,20 @@ def exit_status(
         print("\nStopped. What was done is kept, nothing is half-written; the same command continues.")
         return 130
     except (ValueError, OSError, KeyError, RuntimeError, AssertionError) as error:
-        # The last two are torch's, of a device that is not there.
+        # torch raises the last two for a missing device.
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
 
 
 def folder(text: str) -> str:
-    """The folder that an option names; an empty text, as of an unset variable, names none."""
+    """Return the folder that an option names. Reject an empty text, e.g. of an unset variable."""
     if not text:
         raise ValueError
     return text
 
 
 def positive(text: str) -> int:
-    """The number that an option names, 1 or more."""
+    """Return the number that an option gives, 1 or more."""
     if int(text) < 1:
         raise ValueError
     return int(text)
@@ -50,12 +50,12 @@ def positive(text: str) -> int:
 def add_study_options(
     parser: argparse.ArgumentParser, results: str, profiles: Iterable[str] = PROFILES
 ) -> None:
-    """Add which size and data a command takes, where it runs and where its results lie.
+    """Add the options for a command's size and data, where it runs and where its results are.
 
     Args:
-        parser: of the command.
-        results: what lies in the folder of results.
-        profiles: sizes that the command has.
+        parser: the command's parser.
+        results: what the results folder contains, for the help text.
+        profiles: the sizes that the command offers.
     """
     text = "size (default: quick)"
     parser.add_argument("--profile", default="quick", choices=list(profiles), help=text)
@@ -72,7 +72,7 @@ def add_study_options(
 
 
 def data_of(options: argparse.Namespace) -> str:
-    """The data that the options name, as `lib.study.open.open_study` takes it; "mini" by default."""
+    """Return the data that the options name, as `lib.study.open.open_study` takes it; default "mini"."""
     for kind in ("photos", "scenes"):
         if getattr(options, kind):
             return f"{kind}:{Path(getattr(options, kind)).resolve()}"
@@ -80,7 +80,7 @@ def data_of(options: argparse.Namespace) -> str:
 
 
 def check_device(device: str) -> None:
-    """Raises as torch does where a device is not there, before any work."""
+    """Raise torch's error for a missing device before any work starts."""
     if device != "cpu":
         import torch
 

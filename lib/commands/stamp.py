@@ -1,13 +1,12 @@
-"""Names today's code in the records, and the searches, whose numbers today's code repeats.
+"""Stamp records and searches with today's code where it reproduces their numbers.
 
-``.venv/bin/python -m lib.commands.stamp CHECKOUT`` is for after a change of code that should have left
-every bit as it was: a refactoring, or a new option that no record uses. CHECKOUT is the code that made
-the records below ``--results``, e.g. of ``git worktree add``. It and today's code both train a run of
-each configuration, and of each search at its best rate, for 20 steps, and evaluate each measure and
-probe on one set. Where all numbers, probes and weights of the two are equal to the last digit, the
-digests of that code become today's in the records, which say so; a record that keeps another is named.
-Both sides are made here and now, so that it does not matter on which kind of machine the records were
-made.
+Use ``.venv/bin/python -m lib.commands.stamp CHECKOUT`` after a code change that should leave every bit
+of the results as it was: a refactoring, or a new option that no record uses. CHECKOUT is the code that
+made the records below ``--results``, e.g. from ``git worktree add``. CHECKOUT and today's code both
+train a run of each configuration, and of each search at its best rate, for 20 steps, and evaluate each
+measure and probe on one set. Where all numbers, probes and weights are equal to the last digit, today's
+digests replace the old ones in the records, and the records note this. Records that keep other digests
+are listed. Both sides run here and now, so the machine that made the records does not matter.
 """
 
 import argparse
@@ -35,9 +34,9 @@ from lib.study.open import ROOT, Study, open_study
 from lib.study.pool import complete
 
 STEPS = 20
-# Of code, or of data and the code that makes it.
+# A digest of code, or of data and the code that makes it.
 DIGEST = re.compile(r'(?<=")[0-9a-f]{16}(?=")')
-# By part of a record's digests what came out by it.
+# The entries of a record that the code behind each part of its digests computed.
 NUMBERS = {
     "training": ("curve", "epoch_fpr95", "weights"),
     "following": ("epoch_fpr95",),
@@ -46,8 +45,8 @@ NUMBERS = {
 
 
 def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]]:
-    """By path, the runs that records below a folder and searches of the study's data are of, and the
-    digests that today's code has for them. An artefact that lacks a search, or data, has no runs."""
+    """Return, by path, the run behind each record below a folder and each search on the study's data,
+    with today's digests. An artefact that lacks a search, or data, has no runs."""
     jobs = []
     for artefact in ARTEFACTS.values():
         with suppress(searches.NoSearch):
@@ -63,8 +62,8 @@ def jobs_on_record(study: Study, folder: Path) -> dict[Path, tuple[Job, Mapping]
 
 
 def short_runs(jobs: Iterable[Job], setting: Setting) -> list[Job]:
-    """Of each configuration, whatever its seed and train set, a run of 20 steps. Each measure and probe,
-    whose code is the same for all, is asked of the first that has it, on one set."""
+    """Return a run of 20 steps for each configuration, whatever its seed and train set. A measure or
+    probe has the same code in all runs, so only the first run that has it evaluates it, on one set."""
     runs: dict[str, Job] = {}
     asked: set[str] = set()
     for job in sorted(jobs, key=lambda job: len(job.measures) + len(job.probes), reverse=True):
@@ -83,12 +82,12 @@ def short_runs(jobs: Iterable[Job], setting: Setting) -> list[Job]:
 
 
 def repeated(runs: Iterable[Job], then: Setting, now: Setting) -> dict[str, str]:
-    """By digest of other code, or the half of the code in one of data, that of today's code, where all
-    that came out by it is equal to the last digit.
+    """Map digests of other code to today's, where all that the code computed is equal to the last digit.
+    A digest of data is mapped by its code half.
 
     Args:
-        runs: `short_runs`.
-        then, now: where they were made by other code and by today's.
+        runs: from `short_runs`.
+        then, now: the settings in which other code and today's code made the runs.
     """
     equal, otherwise = {}, {}
     for job in runs:
@@ -108,11 +107,11 @@ def _codes(digests: object) -> list[str]:
 
 
 def stamp(path: Path, today: Mapping[str, str]) -> Mapping:
-    """Has a record or a search name today's code in place of other code, and returns its digests.
+    """Replace other code's digests in a record or search by today's, and return its digests.
 
     Args:
-        path: of the record.
-        today: of `repeated`.
+        path: the record's path.
+        today: from `repeated`.
     """
     record = records.read(path)
     stamped = json.loads(DIGEST.sub(partial(_renamed, today=today), json.dumps(record["digests"])))
@@ -128,7 +127,7 @@ def _renamed(digest: re.Match, today: Mapping[str, str]) -> str:
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     checkout = "the code that made the records, e.g. a git worktree, or what its --numbers wrote"

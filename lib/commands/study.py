@@ -1,7 +1,7 @@
-"""The whole study in one command: makes what is missing, executes the notebooks, builds the report.
+"""Run the whole study: make missing records, execute the notebooks and build the report.
 
-``run_all.sh`` makes the environment and hands its options to ``python -m lib.commands.study``. With
-``--records-only`` no notebook package is needed, so runs can be made on a machine without them.
+``run_all.sh`` creates the environment and passes its options to ``python -m lib.commands.study``.
+``--records-only`` needs no notebook packages, so it makes runs on a machine without them.
 """
 
 import argparse
@@ -25,18 +25,18 @@ from lib.study.jobs import Job, Record, merged, probe_path, record_status, remai
 from lib.study.open import REFERENCE, ROOT, Study, make, manifest_path, open_study, sets_of, to_do
 from lib.study.records import DamagedRecord
 
-# What failed, and why.
+# (what failed, why).
 Failures = list[tuple[str, str]]
-# By artefact its jobs' records, as they stand.
+# The records of an artefact's jobs, in whatever state, by artefact.
 Runs = Mapping[str, list[Record]]
-# Weights at six stages, a record and its probes, of the thin and of the whole network.
+# Size of a run's weights at six stages, record and probes, for the thin (True) and the full network.
 _MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
-# Seconds that a notebook takes.
+# Seconds per notebook.
 _NOTEBOOK = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the study and returns the exit status: 0, 1 if something failed, 130 after Ctrl-C."""
+    """Run the study and return the exit status: 0, 1 if something failed, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(
         prog="./run_all.sh",
         description="Regenerate every table and figure of the study. With no option: train and "
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.update_reference and options.only != "*":
         raise ValueError("--update-reference writes all of it: leave out --only")
     if options.cached and data == "mini":
-        # The data that a reference of this profile is of.
+        # The first kind of data for which this profile has a reference.
         kinds = ("mini", "photos", "scenes")
         data = next((kind for kind in kinds if manifest_path(options.profile, kind).exists()), data)
     read = "reference" if options.cached else options.results
@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.cluster:
         check_device(options.device)
     if options.cached:
-        # Records are read from the reference alone; what is rendered goes where --results says.
+        # Records are read from the reference alone; rendered output goes where --results says.
         rendered = results / options.profile / study.source.name
         study = replace(study, folder=rendered, reading=study.reading[:1])
         runs, failures = _on_record(study, selected)
@@ -100,13 +100,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(study: Study, runs: Runs, options: argparse.Namespace, read: str) -> Failures:
-    """Executes the notebooks, builds the report and returns what failed or is missing."""
+    """Execute the notebooks, build the report and return what failed or is missing."""
     from lib.study.report import execution, reference
 
     folder, source = ROOT / options.results / options.profile / "report", study.source
     made, manifest, sentence = study.reading[0], study.reference / "manifest.json", ""
     failures = execution.execute(study, runs, read, folder)
-    # Only what is of data with the same content is compared, and no reference that is to be replaced.
+    # Compare only with a reference on data with the same content, and not if it is to be replaced.
     compared = manifest.exists() and not (options.cached or options.update_reference)
     listed = read_manifest(manifest).sets if compared else {}
     if source.manifest(source.sets).sets.items() <= listed.items():
@@ -125,7 +125,7 @@ def _report(study: Study, runs: Runs, options: argparse.Namespace, read: str) ->
 
 
 def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
-    """The artefacts of a pattern that the study has data for; says which it has none for."""
+    """Return the artefacts of a pattern that the study has data for; print those it has none for."""
     selected = {}
     for name in fnmatch.filter(ARTEFACTS, pattern):
         artefact = ARTEFACTS[name]
@@ -141,8 +141,8 @@ def _selected(study: Study, pattern: str, extras: bool) -> dict[str, Artefact]:
 
 
 def _on_record(study: Study, selected: Mapping[str, Artefact]) -> tuple[Runs, Failures]:
-    """The artefacts whose records are all there, damaged ones too, with these; and the artefacts whose
-    searches are damaged. Says which are left out."""
+    """Return the artefacts whose records all exist, damaged or not, with those records; and the
+    artefacts whose searches are damaged. Print which artefacts are left out."""
     kept, damaged = {}, {}
     for name, artefact in selected.items():
         try:
@@ -163,7 +163,7 @@ def _jobs(study: Study, selected: Mapping[str, Artefact]) -> list[Job]:
 
 
 def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
-    """What a run of the study would do, as text: runs by artefact, hours and disk."""
+    """Describe what a run of the study would do: runs by artefact, hours and disk."""
     jobs = {name: artefact.jobs(study) for name, artefact in selected.items()}
     jobs["all, shared runs once"] = [job for asked in jobs.values() for job in asked]
     rows = {}
@@ -172,7 +172,7 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
         runs = wall_clock((remaining(job, study) for job in todo), study.at_once)
         rows[name] = {"runs": len(asked), "to make": len(todo), "hours": f"{runs / 3600:.2f}"}
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="artefact")
-    # The last of the loop are all of the study's.
+    # After the loop, `todo` and `runs` are those of the whole study.
     rendering = wall_clock([_NOTEBOOK] * len(selected), study.at_once)
     disk = len(todo) * _MEGABYTES_PER_RUN[study.profile.width < 1] / 1000
     return (
@@ -183,8 +183,8 @@ def plan(study: Study, selected: Mapping[str, Artefact]) -> str:
 
 
 def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
-    """Adds to the reference of the study's profile and data what is complete of the artefacts' records,
-    and returns how many it did not have. A long study is put on record so while it goes on."""
+    """Add the artefacts' complete records to the reference of the study's profile and data, and return
+    how many were new. A long study can thus go on record while it is still running."""
     new = []
     for job in merged(_jobs(study, selected), study):
         made, there = record_status(job, study), record_status(job, study, study.reference)
@@ -195,7 +195,7 @@ def collect(study: Study, selected: Mapping[str, Artefact]) -> int:
 
 
 def _put_on_record(made: Sequence[Record], study: Study) -> None:
-    """Copies records and their probes to the reference, and lists what their sets contain."""
+    """Copy records and their probes to the reference, and list the contents of their sets there."""
     manifest = study.source.manifest(sets_of(study, [record.job for record in made]))
     write_manifest(study.reference / "manifest.json", manifest)
     for record in made:
@@ -204,7 +204,7 @@ def _put_on_record(made: Sequence[Record], study: Study) -> None:
 
 
 def _copy(files: Iterable[Path], study: Study) -> None:
-    """Copies files of the study's folder to the same places in its reference."""
+    """Copy files of the study's folder to the same places in its reference."""
     for file in files:
         copy = study.reference / file.relative_to(study.folder)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -212,13 +212,13 @@ def _copy(files: Iterable[Path], study: Study) -> None:
 
 
 def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
-    """Writes the reference of the study's profile and data anew: records, probes, tables, figures.
+    """Rewrite the reference of the study's profile and data: records, probes, tables, figures.
 
-    Searches for learning rates stay, which `lib.commands.tuning` makes. The notebooks that are committed
-    at this profile and data are executed anew from it, and their outputs stored.
+    Learning rate searches stay, since `lib.commands.tuning` makes them. Notebooks that are committed
+    with this profile and data are executed again on the new reference, and their outputs stored.
 
     Args:
-        study: what was run, in its own folder, in which executing has left its tables and figures alone.
+        study: what was run. After executing, its folder holds no other tables and figures than its own.
         selected: the artefacts.
     """
     from lib.study.report import execution, reference
@@ -244,6 +244,6 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
 
 
 if __name__ == "__main__":
-    # Told to end, everything unwinds, as it does for Ctrl-C.
+    # On SIGTERM everything unwinds, as on Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main())

@@ -1,9 +1,9 @@
-"""Searches recipes' learning rates on the reserve photographs, and puts the searches on record.
+"""Search recipes' learning rates on the reserve photographs, and record the searches.
 
 ``.venv/bin/python -m lib.commands.tuning`` trains and tests each recipe at each rate of the profile's
-search on the sets of `searches.pairs_of_sets`, with ``--rates`` at more, goes on where the best lies
-at an end, and writes the outcome beside the reference, where `lib.study.artefacts.rows.at_profile`
-takes the rate from. No scene that a table is made of is looked at.
+search on the sets of `searches.pairs_of_sets`. ``--rates`` adds rates. While the best rate is at an end
+of those tried, the search goes on there. The outcome is written beside the reference, from where
+`lib.study.artefacts.rows.at_profile` takes the rate. No scene that a table uses is looked at.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from lib.study.pool import complete
 
 
 def search(study: Study, name: str, recipe: Recipe, besides: Iterable[float] = ()) -> dict[str, object]:
-    """Has all runs of a recipe's search made and returns its outcome.
+    """Make all runs of a recipe's search and return its outcome.
 
-    A run whose loss was no longer finite counts as 100%.
+    A run whose loss stopped being finite counts as 100%.
 
     Args:
-        study: whose data, profile and folder it is.
+        study: the data, profile and folder of the search.
         name, recipe: what is searched.
-        besides: rates tried besides those of the profile.
+        besides: rates to try besides those of the profile.
 
     Raises:
-        RuntimeError: another run failed.
+        RuntimeError: a run failed for another reason.
     """
     runs = []
     rates = sorted({*searches.first_rates(study.profile.search, recipe), *besides})
@@ -61,7 +61,7 @@ def _run(study: Study, job: Job) -> Mapping[str, object]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Searches what the command line names and returns the exit status, as `exit_status` has it."""
+    """Search the recipes that the command line names and return the exit status of `exit_status`."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     sized = [name for name, profile in PROFILES.items() if profile.search]

@@ -1,1 +1,1 @@
-"""Data sets: one module a format; every reader hands out a `PatchSet`."""
+"""Data sets: one module per format; each reader of patches returns a `PatchSet`."""

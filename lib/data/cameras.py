@@ -1,12 +1,13 @@
-"""Cameras of photographs, checked as they are read, and the camera files of Strecha et al. (CVPR 2008).
+"""Cameras of photographs, checked when read, and the camera files of Strecha et al. (CVPR 2008).
 
 These files hold the true poses of fountain-P11, Herz-Jesus-P8 and others. ``IMAGE.camera`` holds K in
 three rows, three zeros (radial distortion), the rotation from camera to world in three rows, the
-camera's centre, and the width and height of the image that K is of.
+camera's centre, and the width and height of the image that K applies to.
 
-K has the first pixel's centre at 0.5, 0.5, which no file says. With the files' poses, points that four
-photographs or more show are reprojected with less error so than with the centre at 0, 0, in fountain-P11
-(root mean square 0.618 against 0.623 px) and in Herz-Jesus-P8 (0.625 against 0.627 px).
+K puts the first pixel's centre at 0.5, 0.5, although no file says so. With the files' poses, the
+reprojection error of points seen in four or more photographs is lower for this convention than for a
+centre at 0, 0: root mean square 0.618 against 0.623 px in fountain-P11, and 0.625 against 0.627 px in
+Herz-Jesus-P8.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from lib.data.synthetic.imaging import Camera
 from lib.files import write_bytes
 
 _HALF_PIXEL = 0.5
-# How far a rotation times its transpose may be from the identity: files hold few digits.
+# Largest deviation of a rotation times its transpose from the identity, since files hold few digits.
 _ROTATION_ROUNDING = 1e-3
-# Rows and columns by which an image that was reduced may differ from the stated size, reduced likewise.
+# Px by which a resized image's height may differ from the stated height, scaled like the width.
 _SIZE_ROUNDING = 1.0
 
 
@@ -34,16 +35,17 @@ def checked_camera(
     translation: np.ndarray,
     size: tuple[int, int],
 ) -> Camera:
-    """A camera as a file states it.
+    """Return a file's camera after checking it.
 
     Args:
-        path: of the file.
+        path: the file, for the error message.
         intrinsics: (3, 3), px, the first pixel's centre at 0, 0.
         rotation, translation: (3, 3) and three numbers, world to camera.
         size: width and height of its image, px.
 
     Raises:
-        ValueError: it is singular, mirrored, not finite or no pinhole's; the message names the file.
+        ValueError: the camera is singular, mirrored, not finite or no pinhole camera; the message names
+            the file.
     """
     pose = np.asarray(rotation, float), np.asarray(translation, float).reshape(-1)
     camera = Camera(np.asarray(intrinsics, float), *pose, *size)
@@ -58,34 +60,34 @@ def checked_camera(
 
 
 def read_strecha_cameras(images: Iterable[Path], folder: Path) -> dict[str, Camera]:
-    """Cameras of photographs by their files' names, scaled to the photographs' sizes.
+    """Read the cameras of photographs, by file name, scaled to the photographs' sizes.
 
     Args:
         images: the photographs.
-        folder: with a file ``NAME.camera`` for each.
+        folder: holds a file ``NAME.camera`` for each photograph.
 
     Raises:
         FileNotFoundError: a photograph or its camera is missing.
-        ValueError: as `read_strecha_camera`, or a photograph is no image.
+        ValueError: as `read_strecha_camera`, or a photograph is not an image.
     """
     sizes = {image.name: read_image(image, header_only=True).size for image in images}
     return {name: read_strecha_camera(folder / f"{name}.camera", sizes[name]) for name in sizes}
 
 
 def read_strecha_camera(path: Path, size: tuple[int, int]) -> Camera:
-    """A photograph's camera.
+    """Read a photograph's camera.
 
     Args:
-        path: of the ``.camera`` file.
-        size: width and height of the photograph, px, which may have been enlarged or reduced since; K is
-            scaled to it.
+        path: the ``.camera`` file.
+        size: width and height of the photograph, px, to which K is scaled, because the photograph may
+            have been enlarged or reduced since.
 
     Returns:
-        The camera, the first pixel's centre at 0, 0, its translation in the file's unit (metres).
+        The camera, with the first pixel's centre at 0, 0 and its translation in the file's unit, metres.
 
     Raises:
-        ValueError: the file does not hold these numbers; its lens has distortion, or its pixels skew;
-            `size` has other proportions; or as `checked_camera`.
+        ValueError: the file does not hold these numbers; it states lens distortion or skewed pixels;
+            `size` has another aspect ratio; or as `checked_camera`.
     """
     try:
         numbers = np.array(path.read_text(encoding="utf-8").split(), float)
@@ -103,7 +105,7 @@ def read_strecha_camera(path: Path, size: tuple[int, int]) -> Camera:
 
 
 def write_strecha_camera(path: Path, camera: Camera) -> None:
-    """Write a camera as `read_strecha_camera` reads it, up to rounding."""
+    """Write a camera so that `read_strecha_camera` reads it back, up to rounding."""
     matrix = camera.intrinsics.copy()
     matrix[:2, 2] += _HALF_PIXEL
     rows = [*matrix, np.zeros(3), *camera.rotation.T, camera.centre]

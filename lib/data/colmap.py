@@ -1,7 +1,7 @@
-"""COLMAP (Schönberger and Frahm, CVPR 2016) by pycolmap: cameras, databases, matches and models.
+"""COLMAP (Schönberger and Frahm, CVPR 2016) through pycolmap: cameras, databases, matches and models.
 
-All of it runs from one seed, and on one thread where the number of threads would change its bits.
-COLMAP's first pixel has its centre at 0.5, 0.5.
+Everything runs from one seed, and on one thread where the number of threads would change the bits of the
+result. In COLMAP, the first pixel's centre is at 0.5, 0.5.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from lib.data.synthetic.imaging import Camera
 
 HALF_PIXEL = 0.5
 DATABASE = "database.db"
-# Every step is told on stderr otherwise.
+# Otherwise COLMAP logs every step to stderr.
 pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
-# Fewest images of a further model that is kept, COLMAP's own 10 being many in a small folder. Its first
-# model COLMAP always keeps, so that there are models of two images.
+# Fewest images for COLMAP to keep a further model; its default of 10 is too many for a small folder.
+# COLMAP always keeps its first model, so models of two images occur.
 SMALLEST_MODEL = 3
-# Share of verified matches that points triangulated from given poses explain; some 0.8 where they fit.
+# Least share of verified matches that points triangulated from given poses must explain; they explain
+# about 0.8 if the poses fit.
 LEAST_EXPLAINED = 0.3
 _VERIFICATION = pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0})
 
 
 def posed_model(cameras: Mapping[str, Camera]) -> pycolmap.Reconstruction:
-    """A model without points of images by name; those with the same lens share a camera."""
+    """Build a model, without points, of images by name; images with the same lens share a camera."""
     model, numbers = pycolmap.Reconstruction(), {}
     for image_id, (name, camera) in enumerate(cameras.items(), 1):
         focal_lengths, middle = np.diag(camera.intrinsics)[:2], camera.intrinsics[:2, 2] + HALF_PIXEL
@@ -43,14 +44,14 @@ def posed_model(cameras: Mapping[str, Camera]) -> pycolmap.Reconstruction:
 
 
 def write_database(database: Path, cameras: Mapping[str, pycolmap.Camera]) -> dict[str, int]:
-    """A new database of images and their cameras, with nothing found in them yet.
+    """Write a new database of images and their cameras, without features.
 
     Args:
-        database: to be made.
-        cameras: by image; images of one number share a camera.
+        database: the file to make.
+        cameras: cameras by image name; images with the same camera id share a camera.
 
     Returns:
-        The images' numbers, 1 and up in order of names.
+        The images' ids by name, from 1 up in order of names.
     """
     numbers = {}
     with pycolmap.Database.open(database) as opened:
@@ -62,7 +63,7 @@ def write_database(database: Path, cameras: Mapping[str, pycolmap.Camera]) -> di
 
 
 def _match_by_sift(database: Path, images: Path) -> None:
-    """Find COLMAP's SIFT keypoints in the images of a database; match and verify all pairs."""
+    """Extract COLMAP's SIFT features from the images of a database; match and verify all pairs."""
     pycolmap.set_random_seed(0)
     cpu = pycolmap.Device.cpu
     pycolmap.extract_features(database, images, device=cpu)
@@ -72,14 +73,14 @@ def _match_by_sift(database: Path, images: Path) -> None:
 def triangulated(
     posed: pycolmap.Reconstruction, images: Path, work: Path
 ) -> tuple[pycolmap.Reconstruction, float]:
-    """Points by known poses from SIFT's matches, and the share of verified matches that they explain.
+    """Triangulate points from SIFT matches and known poses; also return the share of matches explained.
 
-    COLMAP leaves out points that two images alone see. Of a few views far apart these may be most, so
-    that they are kept where the others explain less than `LEAST_EXPLAINED`.
+    COLMAP leaves out points that only two images see. With a few views far apart, these may be most of
+    the points, so they are kept if the others explain less than `LEAST_EXPLAINED` of verified matches.
 
     Args:
-        posed: of `posed_model`, its images in order of names.
-        images: their folder.
+        posed: a model from `posed_model`, with its images in order of names.
+        images: the images' folder.
         work: an existing empty folder for COLMAP's files.
     """
     database = work / DATABASE
@@ -92,7 +93,7 @@ def triangulated(
     for ignored in (True, False):
         options.triangulation.ignore_two_view_tracks = ignored
         model = pycolmap.triangulate_points(posed, database, images, work, options=options)
-        # A track of n ends has n (n - 1) / 2 matches.
+        # A track of n keypoints explains n (n - 1) / 2 matches.
         tracks = np.array([point.track.length() for point in model.points3D.values()], int)
         explained = float((tracks * (tracks - 1) / 2).sum()) / verified if verified else 1.0
         if explained >= LEAST_EXPLAINED:
@@ -101,19 +102,19 @@ def triangulated(
 
 
 def mapped_photographs(images: Path, names: Sequence[str], work: Path) -> pycolmap.Reconstruction:
-    """As `mapped`, from the SIFT matches of all pairs of a folder's images of these names."""
+    """Map the named images of a folder as `mapped` does, from the SIFT matches of all pairs."""
     database = work / DATABASE
     pycolmap.Database.open(database).close()
-    # Otherwise images are numbered as they are finished, and with two threads the bits differ.
+    # Otherwise images are numbered in the order they finish, so that with two threads the bits differ.
     pycolmap.import_images(database, images, image_names=names)
     _match_by_sift(database, images)
     return mapped(database, work)
 
 
 def verify(database: Path) -> None:
-    """Verify all matches of a database by the geometry of two views, in place."""
+    """Verify all matches of a database by two-view geometry, in place."""
     pycolmap.set_random_seed(0)
-    # A hundred pairs at once, for which Ctrl-C waits.
+    # Batches of a hundred pairs, because Ctrl-C waits for the end of a batch.
     pairing = pycolmap.ExistingMatchedPairingOptions(batch_size=100)
     pycolmap.geometric_verification(
         database, pairing_options=pairing, two_view_geometry_options=_VERIFICATION
@@ -121,15 +122,15 @@ def verify(database: Path) -> None:
 
 
 def mapped(database: Path, out: Path, images: Path | None = None) -> pycolmap.Reconstruction:
-    """The model with most images that incremental mapping builds of verified matches.
+    """Run incremental mapping on verified matches and return the model with the most images.
 
     Args:
-        database: with cameras, images, keypoints and verified matches.
+        database: holds cameras, images, keypoints and verified matches.
         out: an existing folder, which gets the models, 0, 1, ….
-        images: the folder of the images, which points take their colours from; None leaves them black.
+        images: the images' folder, for the points' colours; None leaves the points black.
 
     Returns:
-        The model; an empty one where no two images could be put together.
+        The model; empty if no two images could be combined.
     """
     options = _mapping_options(colours=images is not None)
     models = pycolmap.incremental_mapping(database, images or out, out, options)
@@ -138,10 +139,10 @@ def mapped(database: Path, out: Path, images: Path | None = None) -> pycolmap.Re
 
 
 def _mapping_options(colours: bool = False) -> pycolmap.IncrementalPipelineOptions:
-    """COLMAP's incremental mapping on one thread and from one seed."""
+    """Return options for COLMAP's incremental mapping on one thread and from one seed."""
     return pycolmap.IncrementalPipelineOptions(
         num_threads=1,
-        # A larger adjustment is shared among threads whatever that says, and its sums then differ.
+        # Larger bundle adjustments use several threads whatever num_threads says, and their sums differ.
         ba_min_num_residuals_for_cpu_multi_threading=2**31 - 1,
         random_seed=0,
         min_model_size=SMALLEST_MODEL,

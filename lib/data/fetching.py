@@ -1,7 +1,7 @@
-"""UBC PhotoTour (Brown, Hua and Winder, PAMI 2011) from a mirror: fetched, unpacked, verified.
+"""Fetch, unpack and verify UBC PhotoTour (Brown, Hua and Winder, PAMI 2011) from a mirror.
 
-The original hosts are gone and the mirror packed the archives anew, so no hash of theirs is known: a set
-is verified by its content, and takes its folder only then.
+The original hosts are gone and the mirror re-packed the archives, so their hashes are unknown. A set is
+therefore verified by its content, and moved to its folder only afterwards.
 """
 
 import http.client
@@ -20,26 +20,26 @@ from lib.files import make_once
 
 MIRROR = "https://cmp.felk.cvut.cz/~mishkdmy/datasets/BrownPhotoTour/"
 _MEMBER = re.compile(rf"patches\d{{4}}\.bmp|{re.escape(INFO)}|{re.escape(INTEREST)}|m50_\d+_\d+_\d\.txt")
-# Seconds after which a connection is lost.
+# Seconds without data after which a connection counts as lost.
 SILENCE = 60.0
 _DAMAGED = zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError, FileNotFoundError
 
 
 def fetch(home: Path, count: int, mirror: str = MIRROR, keep_archive: bool = False) -> None:
-    """Have a verified set in a folder; one that is there already is verified and left alone.
+    """Fetch a set into a folder and verify it; verify a set that is already there and leave it alone.
 
-    An archive that lies beside the folder as ``NAME.zip`` is taken instead of the mirror's. Whatever
-    stops the fetching, Ctrl-C included, the part that came stays, and the same call continues there.
+    An archive ``NAME.zip`` next to the folder is used instead of the mirror's. If the download stops for
+    any reason, Ctrl-C included, the received part stays, and the same call continues from there.
 
     Args:
-        home: the folder, named as the set; those above it are made if missing.
-        count: of its patches.
+        home: the set's folder, named after the set; parent folders are made if missing.
+        count: the set's number of patches.
         mirror: the http address in front of ``NAME.zip``.
-        keep_archive: whether the archive stays once the set is in place.
+        keep_archive: whether to keep the archive once the set is in place.
 
     Raises:
-        ValueError: the archive, its content or the set already there is not what it should be.
-        OSError: the mirror cannot be reached, or the folder not written.
+        ValueError: the archive, its content or the existing set is not as expected.
+        OSError: the mirror cannot be reached, or the folder cannot be written.
     """
     archive = home.with_name(f"{home.name}.zip")
 
@@ -63,16 +63,16 @@ def fetch(home: Path, count: int, mirror: str = MIRROR, keep_archive: bool = Fal
 
 
 def download(url: str, archive: Path) -> None:
-    """Fetch an http address to `archive`, which appears only when it is as long as the server said.
+    """Fetch an http address to `archive`, which appears only once it has the length the server stated.
 
-    What has come lies in ``ARCHIVE.part``, which a further call continues. That the file did not change
-    between two calls, nobody checks before it is unpacked.
+    The received part is kept in ``ARCHIVE.part``, and another call continues it. A change of the
+    server's file between two calls goes unnoticed until the archive is unpacked.
 
     Raises:
         OSError: the server refuses, the connection fails, or the folder cannot be written.
     """
     part = archive.with_name(f"{archive.name}.part")
-    # The last byte comes twice, so that a part that is whole is a range that the server has.
+    # Request the last byte again, so that the range exists on the server even if the part is complete.
     start = max(part.stat().st_size - 1, 0) if part.exists() else 0
     request = Request(url, headers={"Range": f"bytes={start}-"})
     try:
@@ -84,17 +84,17 @@ def download(url: str, archive: Path) -> None:
             if response.length:
                 raise ConnectionError(f"cut off, {response.length:,} bytes are missing")
     except (OSError, http.client.HTTPException) as error:
-        # A server's words may hold what a terminal obeys, which repr does not.
+        # A server's message may hold terminal control characters, which repr escapes.
         raise OSError(f"{url}: {error!r}: run again to continue") from error
     os.replace(part, archive)
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a set's files, side by side whatever their folder in the archive; all else stays packed.
+    """Unpack a set's files into one folder, whatever their folder in the archive; skip other files.
 
     Raises:
         OSError: the folder cannot be written.
-        zipfile.BadZipFile, zlib.error, EOFError, RuntimeError: a damaged archive, or none.
+        zipfile.BadZipFile, zlib.error, EOFError, RuntimeError: the archive is damaged, or is none.
     """
     with zipfile.ZipFile(archive) as packed:
         for member in tqdm(packed.infolist(), desc=f"unpacking {archive.name}", disable=None):
@@ -104,11 +104,11 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def verify_set(folder: Path, count: int) -> None:
-    """Check all that loading a set would, every sheet's pixels included, and its number of patches.
+    """Check all that loading a set would, including every sheet's pixels, and the number of patches.
 
     Raises:
-        ValueError, FileNotFoundError: a file is missing or damaged, or there are other than `count`
-            patches.
+        ValueError, FileNotFoundError: a file is missing or damaged, or the number of patches is not
+            `count`.
     """
     sheets, _, _, pairs = read_layout(folder, count)
     if pairs is None:

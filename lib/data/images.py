@@ -1,4 +1,4 @@
-"""Image files of others: decoded wholly, in shades of grey where asked for, or refused by name."""
+"""Read and write image files; a file is decoded completely, on request to grey, or refused by name."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from PIL import ExifTags, Image
 
 from lib.files import write_bytes
 
-# Some 0.3 GB while they are decoded.
+# Decoding so many takes about 0.3 GB.
 MOST_PIXELS = 50_000_000
-# Grey values that must be left of a file of 16 bits: what a camera measures in 12 or 14 may be stored in
-# the low ones.
+# Fewest grey values that must remain of a 16-bit file, since a camera's 12 or 14 bits may be stored in
+# the low bits.
 _FEWEST_GREYS = 65
-# EXIF's values of an image whose pixels are stored turned or mirrored.
+# EXIF orientations of images whose pixels are stored turned or mirrored.
 _TURNED = range(2, 9)
 
 
 def read_image(path: Path, header_only: bool = False) -> Image.Image:
-    """An image of any format that Pillow reads; unlike OpenCV, it refuses a file that is cut short.
+    """Read an image of any format that Pillow reads; unlike OpenCV, refuse a truncated file.
 
     Args:
-        path: of the file.
-        header_only: whether size and mode will do; the pixels are then not decoded.
+        path: the file.
+        header_only: whether size and mode suffice; the pixels are then not decoded.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is cut short or no image.
+        FileNotFoundError: the file is missing.
+        ValueError: the file is truncated or not an image.
     """
     try:
         with Image.open(path) as image:
@@ -43,28 +43,29 @@ def read_image(path: Path, header_only: bool = False) -> Image.Image:
 
 
 def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
-    """(H, W) uint8 grey values of a file as OpenCV decodes it, None where it cannot.
+    """Decode a file with OpenCV to (H, W) uint8 grey values; return None if OpenCV cannot.
 
     Args:
-        path: of the file.
-        flags: OpenCV's; 0 is its IMREAD_GRAYSCALE.
+        path: the file.
+        flags: OpenCV's flags; 0 is IMREAD_GRAYSCALE.
     """
     data = np.fromfile(path, np.uint8)
     return cv2.imdecode(data, flags) if len(data) else None
 
 
 def write_image(path: Path, image: np.ndarray) -> None:
-    """Write (H, W) uint8 grey values, or (H, W, 3) colours, in the format that the name ends with (JPEG
-    at quality 95).
+    """Write (H, W) uint8 grey values, or (H, W, 3) colours, in the format of the file's suffix.
+
+    JPEG has quality 95. The folder is made if missing.
 
     Raises:
-        OSError: the folder cannot be written; it is made where it is missing.
+        OSError: the folder cannot be written.
     """
     write_bytes(path, cv2.imencode(path.suffix, image)[1].tobytes())
 
 
 def reduced(grey: np.ndarray, longest_side: int) -> np.ndarray:
-    """An image whose longer side is `longest_side` px, by means over areas; a smaller one as it is."""
+    """Reduce an image by area averaging to a longer side of `longest_side` px; never enlarge it."""
     height, width = grey.shape
     factor = min(longest_side / max(height, width), 1.0)
     size = (max(round(width * factor), 1), max(round(height * factor), 1))
@@ -77,25 +78,25 @@ def read_grey(
     orientation: str = "refuse",
     most_pixels: int = MOST_PIXELS,
 ) -> np.ndarray:
-    """(H, W) uint8 grey values of an image; of 16 bits the upper 8 are taken.
+    """Read an image as (H, W) uint8 grey values; of 16-bit values, keep the upper 8 bits.
 
     Args:
-        path: of the file, in any format that Pillow and OpenCV read.
-        longest_side: px to which a larger image is reduced; None leaves it as it is, of which
-            detectors want up to 250 bytes a pixel.
-        orientation: of an image that its camera says is to be turned (EXIF): "refuse" it, since
-            programs differ in which way up its pixels are; read them as "stored", as COLMAP does; or
-            "turned", as hloc does.
-        most_pixels: of the file, before it is reduced.
+        path: the file, in any format that Pillow and OpenCV read.
+        longest_side: px to which a larger image is reduced; None keeps the full size, for which
+            detectors need up to 250 bytes a pixel.
+        orientation: how to treat an image that its camera marks as to be turned (EXIF): "refuse" it,
+            since programs differ in whether they turn it; read the pixels as "stored", as COLMAP does;
+            or read them "turned", as hloc does.
+        most_pixels: largest number of pixels of the file, before it is reduced.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is no image or cut short, larger than `most_pixels`, seen through in places, to be
-            turned, or of numbers that 8 bits would not tell apart; the message names the file and says
-            what to do.
+        FileNotFoundError: the file is missing.
+        ValueError: the file is not an image, truncated, larger than `most_pixels`, partly transparent,
+            marked as to be turned, or has values that 8 bits would not tell apart. The message names the
+            file and says what to do.
     """
     with warnings.catch_warnings():
-        # Pillow warns of large images, of which this refuses smaller ones already.
+        # Pillow warns about large images; this function refuses even smaller ones.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         width, height = read_image(path, header_only=True).size
         if width * height > most_pixels:

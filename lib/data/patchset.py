@@ -1,6 +1,6 @@
-"""What every reader of patches hands out: patches with the 3D point each shows, and labelled pairs.
+"""The patch set that every reader of patches returns: patches, their 3D points, and labelled pairs.
 
-Patches are decoded once into one array, which is mapped from the disk ever after.
+Patches are decoded once into one array file, which is memory-mapped from then on.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from lib.files import make_checked
 
 SIDE = 64
 _ARRAY = "patches.npy"
-# Patches of a union copied at once, 32 MiB of them.
+# Number of patches that a union copies at a time, 32 MiB.
 _AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
 class LabelledPairs:
-    """Pairs of patches on which verification is measured.
+    """Labelled pairs of patches on which verification is measured.
 
     Attributes:
         first, second: (M,) int64, indices into the patches of the set.
@@ -41,9 +41,9 @@ class PatchSet:
         name: the set's name.
         patches: (P, 64, 64) uint8 grey values, memory-mapped.
         point_ids: (P,) int64, the class of each patch: the 3D point it shows.
-        image_ids: (P,) int64, the photograph each patch was cut from, or None where the set does
-            not tell.
-        pairs: the labelled test pairs, or None where the set has none.
+        image_ids: (P,) int64, the photograph each patch was cut from, or None if the set does not
+            say.
+        pairs: the labelled test pairs, or None if the set has none.
     """
 
     name: str
@@ -60,17 +60,17 @@ def decoded(
     count: int,
     blocks: Callable[[], Iterable[np.ndarray]],
 ) -> np.ndarray:
-    """A set's patches, decoded where that has not been done since its files changed.
+    """Return a set's patches, decoding them only if the cache has none for the current files.
 
     Args:
-        cache: folder, made if missing; gets one folder a set.
-        name: of the set; what lies there of an earlier state of it is removed.
-        sources: the files that the patches are in.
-        count: patches in them.
-        blocks: decodes them, in order: (m, 64, 64) uint8 each.
+        cache: folder, made if missing; gets one folder per set.
+        name: the set's name. Cached patches of an earlier state of the set are removed.
+        sources: the files that hold the patches.
+        count: number of patches in these files.
+        blocks: yields the decoded patches in order, in blocks of (m, 64, 64) uint8.
 
     Returns:
-        (count, 64, 64) uint8, mapped and read-only, read against its checksum once a process.
+        (count, 64, 64) uint8, memory-mapped and read-only. Each process verifies its checksum once.
 
     Raises:
         OSError: the cache cannot be written.
@@ -79,7 +79,7 @@ def decoded(
     stamp = hashlib.sha256(repr((count, states)).encode()).hexdigest()[:16]
 
     def decode(folder: Path) -> None:
-        # A plain file, since a full disk kills a mapped one's writer.
+        # Write a plain file, because a full disk kills the writer of a memory-mapped one.
         with open(folder / _ARRAY, "wb") as file:
             header = {"descr": "|u1", "fortran_order": False, "shape": (count, SIDE, SIDE)}
             np.lib.format.write_array_header_1_0(file, header)
@@ -93,17 +93,17 @@ def decoded(
 
 
 def unite(sets: Sequence[PatchSet], cache: Path, name: str) -> PatchSet:
-    """Several sets as one to train on, such as HardNet++ is; their patches are copied once.
+    """Unite several sets into one training set, as for HardNet++; their patches are copied once.
 
     Args:
-        sets: two or more, whose patches are mapped from files.
-        cache: folder for the copy, made if missing; what it holds under this name is made anew when a
-            set's file changes.
-        name: of the union.
+        sets: two or more, with patches memory-mapped from files.
+        cache: folder for the copy, made if missing. The copy under this name is made anew when a set's
+            file changes.
+        name: the union's name.
 
     Returns:
-        patches (ΣP, 64, 64) uint8, read-only, in the order given; ids of points and of images, which no
-        two sets share; no image ids where a set has none; no pairs.
+        patches (ΣP, 64, 64) uint8, read-only, in the order given; point ids and image ids that no two
+        sets share; no image ids if any set has none; no pairs.
 
     Raises:
         OSError: the cache cannot be written.
@@ -124,6 +124,6 @@ def unite(sets: Sequence[PatchSet], cache: Path, name: str) -> PatchSet:
 
 
 def _apart(ids: Sequence[np.ndarray]) -> np.ndarray:
-    """Ids, 0 or more, one set's behind another's."""
+    """Concatenate the sets' ids (0 or more), shifted so that no two sets share an id."""
     starts = np.cumsum([0, *(part.max() + 1 for part in ids[:-1])])
     return np.concatenate([part + start for part, start in zip(ids, starts, strict=True)])

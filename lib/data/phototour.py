@@ -1,9 +1,12 @@
-"""UBC PhotoTour patch sets in their original layout (Brown, Hua and Winder, PAMI 2011): read, write.
+"""Read and write UBC PhotoTour patch sets (Brown, Hua and Winder, PAMI 2011) in their original layout.
 
-A folder holds ``patches0000.bmp`` and so on (1024x1024 grey, 16x16 patches of 64x64, row by row),
-``info.txt`` (a line a patch: 3D point id, unused), perhaps ``interest.txt`` (a line a patch: image
-id, x, y, orientation, log2 scale) and ``m50_100000_100000_0.txt`` (a line a pair: patch, point,
-unused, patch, point, unused; a match where the point ids are equal).
+A set's folder holds:
+
+- ``patches0000.bmp`` and so on: 1024x1024 grey, 16x16 patches of 64x64, row by row;
+- ``info.txt``, one line per patch: 3D point id, unused;
+- optionally ``interest.txt``, one line per patch: image id, x, y, orientation, log2 scale;
+- optionally ``m50_100000_100000_0.txt``, one line per pair: patch, point, unused, patch, point,
+  unused. A pair matches if its point ids are equal.
 """
 
 from __future__ import annotations
@@ -32,20 +35,20 @@ def read_phototour(
     """Read a patch set; its sheets are decoded once and cached as one memory-mapped array.
 
     Args:
-        folder: holds the files named above.
-        cache: folder for the decoded patches, made if missing; what it holds is made anew when
+        folder: holds the files listed above.
+        cache: folder for the decoded patches, made if missing. Patches are decoded anew when the
             sheets or info.txt change.
-        name: the set's name, the folder's by default.
-        count: of its patches, where that is known; archives were re-packed, so no hash would do.
+        name: the set's name, by default the folder's.
+        count: expected number of patches, if known. A hash would not do: archives were re-packed.
 
     Returns:
-        patches (P, 64, 64) uint8 and read-only, point ids (P,), image ids (P,) where interest.txt
-        is there, test pairs where the match file is there.
+        patches (P, 64, 64) uint8, read-only; point ids (P,); image ids (P,) if interest.txt exists;
+        test pairs if the match file exists.
 
     Raises:
         FileNotFoundError: the folder, info.txt or a sheet is missing.
-        ValueError: a file is damaged or contradicts another, a point has a single patch, or there are
-            other than `count` patches.
+        ValueError: a file is damaged or contradicts another, a point has a single patch, or the number
+            of patches is not `count`.
         OSError: the cache cannot be written.
     """
     name = name or folder.name
@@ -63,7 +66,7 @@ def read_phototour(
 def read_layout(
     folder: Path, count: int | None = None
 ) -> tuple[list[Path], np.ndarray, np.ndarray | None, LabelledPairs | None]:
-    """All of a set but pixels: sheets, point ids, image ids, pairs; raises as `read_phototour` does."""
+    """Read all but the pixels: sheets, point ids, image ids, pairs. Raises as `read_phototour` does."""
     sheets = sorted(folder.glob("patches*.bmp"))
     point_ids = _numbers(folder / INFO, [0])[:, 0]
     patches, room = len(point_ids), PER_SHEET * len(sheets)
@@ -86,11 +89,11 @@ def write_patches(folder: Path, parts: Iterable[Sequence[np.ndarray]]) -> np.nda
 
     Args:
         folder: made if missing.
-        parts: in order, patches (N, 64, 64) uint8; point ids and image ids, (N,) integers each; frames
-            (N, 4) float: x and y in px, orientation in radians, log2 of the scale in px.
+        parts: each has, in order, patches (N, 64, 64) uint8; point ids and image ids, (N,) integers
+            each; frames (N, 4) float: x and y in px, orientation in radians, log2 of the scale in px.
 
     Returns:
-        (P,) the point ids of all patches.
+        The point ids of all patches, (P,).
     """
     folder.mkdir(parents=True, exist_ok=True)
     written, waiting, number = [], np.empty((0, PATCH, PATCH), np.uint8), 0
@@ -118,7 +121,7 @@ def _write_sheet(folder: Path, number: int, patches: np.ndarray) -> None:
 
 
 def write_pairs(folder: Path, pairs: LabelledPairs, point_ids: np.ndarray, file: str = MATCHES) -> None:
-    """Write a match file; `point_ids` are those of all the set's patches."""
+    """Write a match file; `point_ids` covers all patches of the set."""
     import pandas as pd
 
     first, second = pairs.first, pairs.second
@@ -129,7 +132,7 @@ def write_pairs(folder: Path, pairs: LabelledPairs, point_ids: np.ndarray, file:
 
 
 def _numbers(path: Path, columns: Sequence[int]) -> np.ndarray:
-    """(N, len(columns)) int64 of a whitespace-separated file."""
+    """Read columns of a whitespace-separated file as (N, len(columns)) int64."""
     import pandas as pd
 
     try:
@@ -139,10 +142,10 @@ def _numbers(path: Path, columns: Sequence[int]) -> np.ndarray:
 
 
 def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
-    """The labelled pairs of a match file, e.g. ``m50_100000_100000_0.txt``.
+    """Read the labelled pairs of a match file, e.g. ``m50_100000_100000_0.txt``.
 
     Raises:
-        ValueError: a patch that is not there, or a label that ``info.txt`` contradicts.
+        ValueError: a pair names a patch that does not exist, or ``info.txt`` contradicts its label.
     """
     first, first_point, second, second_point = np.ascontiguousarray(_numbers(path, [0, 1, 3, 4]).T)
     if min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= len(point_ids):
@@ -155,11 +158,11 @@ def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
 
 
 def read_sheet(sheet: Path) -> np.ndarray:
-    """(256, 64, 64) uint8, the patches of one sheet, row by row.
+    """Read the patches of one sheet, row by row, as (256, 64, 64) uint8.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is no whole BMP image of 1024×1024 grey pixels.
+        FileNotFoundError: the sheet is missing.
+        ValueError: the sheet is not a complete BMP image of 1024×1024 grey pixels.
     """
     image = read_image(sheet)
     if image.size != (SHEET, SHEET) or image.mode != "L":

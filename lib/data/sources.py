@@ -1,8 +1,8 @@
-"""Where a study's sets come from: packaged photographs, a folder of them, scenes, or real sets.
+"""Sources of a study's sets: packaged photographs, a folder of photographs, scenes, or real sets.
 
-A source's sets lie in collections: patches in PhotoTour's layout, HPatches patches, whole images. A
-collection knows by a set's name its digest, its folder and the set itself. All are cheap to import and
-to ask for digests; what makes or decodes pixels is imported where it is needed.
+A source groups its sets into collections: patches in PhotoTour's layout, HPatches patches, and whole
+images. Given a set's name, a collection returns its digest, its folder or the set itself. Importing this
+module and computing digests is cheap: code that makes or decodes pixels is imported only when needed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from lib.data.synthetic.photographs import CONFIRMATION, RESERVE, SCENES, Allotm
 from lib.files import make_checked
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
-# With patches to train on; the others test on all their sequences, or train on what is no other kind.
+# HPatches splits that get a training set here. Of the others, "full" tests on all sequences, and "illum"
+# and "view" could train only on the other kind of sequence.
 PARTITIONS = ("a", "b", "c")
 SPLITS = (*PARTITIONS, "illum", "view", "full")
 _TRAIN, _IMAGES = "-train", "-images"
-# By kind of whole images the parts of the allotment that synthetic sets of it show. The first scene,
-# on which the methods compared are trained, is in none.
+# Kind of whole images -> the parts of the allotment that its synthetic set shows. None includes the
+# first scene, because the compared methods are trained on it.
 KINDS = {
     **dict.fromkeys(("oxford_affine", "w1bs"), (allotments.HOMOGRAPHY,)),
     **dict.fromkeys(("eth", "imc", "landmarks"), SCENES[1:]),
 }
-# Of a released set: what is small is told by its content, what is an image by its size.
+# Bytes. A digest of a released set covers the content of files up to this size; of larger files, which
+# are images, it covers only the size.
 _SMALLEST_IMAGE = 100_000
 _READER, _WHOLE_IMAGES = "lib.data.phototour", "lib.data.whole_images"
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
-# Between names in that of a union, and the split of HPatches that a part of it is trained on by.
+# Separator of the names in a union's name, and the HPatches split whose training set joins the union.
 _AND, _SPLIT = "+", "a"
 _MINI, _PHOTOS, _SCENES = "mini", "photos", "scenes"
 
@@ -48,11 +50,11 @@ class Collection:
     """Sets of one kind, downloaded or generated.
 
     Attributes:
-        stem: how the names of its sets begin.
-        folder: where generated data and decoded patches lie.
-        size: of what is generated.
-        photographs: of which sets are generated.
-        real: the folder of what was downloaded; None where all is generated.
+        stem: prefix of the names of its sets.
+        folder: folder for generated data and decoded patches.
+        size: size of the generated sets.
+        photographs: photographs that sets are generated from.
+        real: folder of the downloaded sets; None if all sets are generated.
     """
 
     stem: str
@@ -62,10 +64,10 @@ class Collection:
     real: Path | None = None
 
     def digest(self, name: str) -> str:
-        """16 hex digits that tell one state of a set's data from another; makes no pixels.
+        """Return 16 hex digits that identify the state of a set's data; makes no pixels.
 
-        The first 8 are of content (`states.content_half`): of generated sets size and what they are made
-        of; of released ones their files. The last 8 are of the code that makes and reads them.
+        The first 8 cover the content (`states.content_half`): for a generated set, its size and what it
+        is made of; for a released set, its files. The last 8 cover the code that makes and reads it.
 
         Raises:
             FileNotFoundError: a folder is missing.
@@ -73,12 +75,12 @@ class Collection:
         return states.digest(*self.made_of(name), None if self.released(name) else self.size)
 
     def folder_of(self, name: str) -> Path:
-        """The folder of a set's files; a generated one may not be there yet."""
+        """Return the folder of a set's files; a generated set's folder may not exist yet."""
         files = self.files_of(name)
         return self.released(name) or self.folder / f"{files}-{self.digest(files)}"
 
     def load(self, name: str) -> Any:
-        """A set, generated first where it is not there yet. Damaged files are set aside and made anew.
+        """Load a set, generated first if missing. Damaged generated files are set aside and made anew.
 
         Raises:
             ValueError: released files are damaged or do not belong together.
@@ -91,16 +93,16 @@ class Collection:
         return self.read(name, folder)
 
     def files_of(self, name: str) -> str:
-        """What a generated set's folder is called before its digest; sets that share files share it."""
+        """Return a generated set's folder name without digest; sets that share files share the name."""
         return name
 
     def released(self, name: str) -> Path | None:
-        """The folder in which a set was downloaded; None where it is generated."""
+        """Return the folder of a downloaded set, or None for a generated set."""
         return self.real
 
 
 class PatchSets(Collection):
-    """Sets in PhotoTour's layout: generated, each of its own photographs, and the released ones."""
+    """Sets in PhotoTour's layout: released ones, and generated ones, each from its own photographs."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,26 +135,26 @@ class PatchSets(Collection):
 
 @dataclass(frozen=True)
 class HPatchesSets(Collection):
-    """The sets of one collection of sequences: of photographs, of one's own, or the release.
+    """HPatches sets: generated from photographs, built from homography sequences, or released.
 
     Attributes:
-        homographies: folders of homography sequences of which patches are made, with one split that
+        homographies: folders of homography sequences that patches are cut from; the only split then
             tests on all of them.
     """
 
     homographies: tuple[Path, ...] = ()
 
     def test_set(self, split: str) -> str:
-        """The name of what a split tests on."""
+        """Return the name of a split's test set."""
         return f"{self.stem}-{split}"
 
     def train_set(self, split: str) -> str:
-        """The name of what a split trains on."""
+        """Return the name of a split's training set."""
         return f"{self.stem}-{split}{_TRAIN}"
 
     @property
     def images(self) -> str | None:
-        """The name of its sequences' images; the release has none."""
+        """The name of the set of its sequences' images; None for the release, which has none."""
         return None if self.real else f"{self.stem}{_IMAGES}"
 
     @property
@@ -163,7 +165,7 @@ class HPatchesSets(Collection):
 
     @property
     def root(self) -> Path:
-        """The folder that holds ``hpatches-release`` and ``tasks``; perhaps not there yet."""
+        """The folder that holds ``hpatches-release`` and ``tasks``; it may not exist yet."""
         return self.folder_of(self.stem)
 
     def files_of(self, name: str) -> str:
@@ -195,7 +197,7 @@ class HPatchesSets(Collection):
             build_hpatches(folder, self.homographies, self.size)
 
     def read(self, name: str, folder: Path) -> Any:
-        """An `HPatchesSplit` to test on, a `PatchSet` to train on, or homography sequences."""
+        """Read an `HPatchesSplit` to test on, a `PatchSet` to train on, or homography sequences."""
         from lib.data.hpatches.homographies import read_homography_sequences
         from lib.data.hpatches.release import open_sequences, read_classes, read_splits
         from lib.data.hpatches.tasks import open_split
@@ -213,12 +215,14 @@ class HPatchesSets(Collection):
 
 
 class WholeImages(Collection):
-    """Sets of whole images: generated of a source's allotment of photographs, or the released ones, each
-    in a folder of its kind's name."""
+    """Sets of whole images, generated from a source's photographs or released.
+
+    Each released set is in a folder named after its kind.
+    """
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Those there are."""
+        """The kinds that the collection has."""
         return tuple(kind for kind in KINDS if self.real is None or (self.real / kind).is_dir())
 
     @property
@@ -226,7 +230,7 @@ class WholeImages(Collection):
         return tuple(map(self.name, self.kinds))
 
     def name(self, kind: str) -> str:
-        """The name of its set of a kind."""
+        """Return the name of the set of a kind."""
         return f"{self.stem}-{kind}"
 
     def released(self, name: str) -> Path | None:
@@ -242,7 +246,7 @@ class WholeImages(Collection):
         return (_WHOLE_IMAGES,), states.of_files(self.real, small, sorted(sizes.keys() - small))
 
     def shown(self, kind: str) -> list[Photograph]:
-        """The photographs that a synthetic set of a kind is made of."""
+        """Return the photographs that the synthetic set of a kind is made from."""
         return [photograph for part in KINDS[kind] for photograph in self.photographs[part]]
 
     def generate(self, name: str, folder: Path) -> None:
@@ -259,20 +263,21 @@ class WholeImages(Collection):
 
 @dataclass(frozen=True)
 class Source:
-    """Three patch sets that take the parts of Liberty, Notre Dame and Yosemite, and reserves.
+    """Three patch sets in the roles of Liberty, Notre Dame and Yosemite, reserves, and further sets.
 
     Attributes:
         name: "mini", "photos", "scenes" or "ubc".
-        folder: where generated data and decoded patches lie.
-        patches: all sets of patches but HPatches'.
-        sets: names of the three, in that order; of scenes, the places to train on, however many.
-        reserve: names of two further sets for searches, e.g. of learning rates; of five photographs one.
+        folder: folder for generated data and decoded patches.
+        patches: all patch sets except HPatches'.
+        sets: names of the three, in that order; for scenes, the places to train on, however many.
+        reserve: names of two further sets for searches, e.g. of learning rates; five photographs give
+            only one.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
-        real_hpatches: sets of real homography sequences beside them, where asked for.
+        real_hpatches: additional sets of real homography sequences, if requested.
         own_images: the study's own sets of whole images; a real source may have none.
-        real_images: real ones beside them, where asked for.
-        beside: sets of patches of another source, to train on together with these ("castle+photos-a").
-        skipped: files of a folder of photographs that are none, and why.
+        real_images: additional real sets of whole images, if requested.
+        beside: patch sets of another source, to train on together with these ("castle+photos-a").
+        skipped: files in a folder of photographs that are not photographs, and why.
     """
 
     name: str
@@ -289,7 +294,7 @@ class Source:
 
     @property
     def scenes(self) -> SceneSets | None:
-        """The sets of real scenes, which a source of them alone has."""
+        """The sets of real scenes; None for any other source."""
         return self.patches if isinstance(self.patches, SceneSets) else None
 
     @property
@@ -299,7 +304,7 @@ class Source:
 
     @property
     def tested(self) -> tuple[str, ...]:
-        """`sets`, then the places that only test."""
+        """`sets`, then the places that are only tested on."""
         return (*self.sets, *(self.scenes.places.test if self.scenes else ()))
 
     @property
@@ -325,8 +330,10 @@ class Source:
 
     @property
     def united(self) -> str:
-        """The name of the union that networks called "++" are trained on: the real three, or the first
-        generated scene since whole images are of the others, and what a split of HPatches trains on.
+        """The name of the union that "++" networks are trained on.
+
+        It joins `sets` and an HPatches split's training set. Of generated scenes it has only the first,
+        because whole images show the others.
 
         Raises:
             FileNotFoundError: a real source has no HPatches.
@@ -335,7 +342,7 @@ class Source:
         return _AND.join([*scenes, self.homographies.train_set(_SPLIT)])
 
     def collection(self, name: str) -> Collection | SceneSets:
-        """The collection that a set is in.
+        """Return the collection that holds a set.
 
         Raises:
             ValueError: the source has no such set.
@@ -347,8 +354,9 @@ class Source:
         return by_set[name]
 
     def digest(self, name: str) -> str:
-        """16 hex digits that tell one state of a set's data from another, as `Collection.digest` says;
-        of a union, of its parts' digests.
+        """Return 16 hex digits that identify the state of a set's data, as `Collection.digest`.
+
+        A union's digest is computed from its parts' digests.
 
         Raises:
             ValueError: the source has no such set.
@@ -359,27 +367,29 @@ class Source:
         return self.collection(name).digest(name)
 
     def manifest(self, names: Iterable[str]) -> Manifest:
-        """What sets contain; raises as `digest`."""
+        """Return a manifest of what sets contain; raises as `digest`."""
         sets = {name: states.content_half(self.digest(name)) for name in names}
         photographs = self.own_images.photographs if self.name == _PHOTOS else {}
         return Manifest(sets, photographs, self.scenes and self.scenes.places)
 
     def scene_folder(self, name: str) -> Path:
-        """The folder of a set's files, perhaps not there yet; of a union that of its copy."""
+        """Return the folder of a set's files, or of a union's copy; it may not exist yet."""
         if _AND in name:
             return self.folder / "decoded" / name
         return self.collection(name).folder_of(name)
 
     def load(self, name: str) -> Any:
-        """A set, generated and decoded first where it is not there yet.
+        """Load a set, generated and decoded first if needed.
 
         Returns:
-            `HPatchesSplit` of what an HPatches split tests on; homography sequences of images; of
-            whole images what their kind reads; of everything else, a union too, a `PatchSet`.
+            For an HPatches split's test set, an `HPatchesSplit`; for its images, homography sequences;
+            for whole images, what the reader of their kind returns; otherwise, unions included, a
+            `PatchSet`.
 
         Raises:
             ValueError: the source has no such set, or its files are damaged.
-            FileNotFoundError: a real set's files, or the photographs of one to generate, are missing.
+            FileNotFoundError: a real set's files, or a set's photographs to generate it from, are
+                missing.
             OSError: `folder` cannot be written.
         """
         if _AND not in name:
@@ -399,22 +409,22 @@ def open_source(
     images: Path | None = None,
     manifest: Path | None = None,
 ) -> Source:
-    """The source that a command line's `--data` or `--photos` means.
+    """Open the source that a command line's `--data` or `--photos` names.
 
     Args:
         data: "mini", "photos:DIR", "photos", "scenes:DIR", "scenes", or a folder that holds liberty,
             notredame and yosemite.
-        folder: where generated data and decoded patches go; made when first needed.
-        size: of what is generated.
-        sequences: likewise, of homography sequences.
-        homographies: folders of real homography sequences, for sets "real-hp-…" beside the others.
-        images: a folder with released sets of whole images, for sets "real-…" beside the others.
-        manifest: for "photos" and "scenes", a file as `lib.data.states` reads it: its sets have digests,
-            and can be loaded where they have been generated before.
+        folder: folder for generated data and decoded patches; made when first needed.
+        size: size of the generated scenes.
+        sequences: size of the generated homography sequences.
+        homographies: folders of real homography sequences, which add the sets "real-hp-…".
+        images: a folder of released sets of whole images, which adds the sets "real-…".
+        manifest: for "photos" and "scenes", a file in the format of `lib.data.states`. Its sets have
+            digests, and can be loaded if they have been generated before.
 
     Raises:
         FileNotFoundError: a folder, the manifest, or one of the three sets is missing.
-        ValueError: no data named, or a folder of photographs has fewer than 5 that can be read.
+        ValueError: `data` names no data, or a folder has fewer than 5 readable photographs.
     """
     folder, (kind, _, given) = Path(folder), data.partition(":")
     others: dict[str, Any] = {}
@@ -426,7 +436,7 @@ def open_source(
     if kind == _SCENES and (given or manifest is not None):
         root = Path(given).resolve() if given else None
         scenes = SceneSets(root, folder, None if root else read_manifest(manifest))
-        # A folder that holds none is refused here, before anything is made.
+        # A folder without scenes is refused here, before anything is made.
         places = scenes.places
         return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
     if kind == _PHOTOS and given:
@@ -438,7 +448,7 @@ def open_source(
     else:
         allotted = allotments.packaged_photographs()
     reserve = tuple(part for part in RESERVE if part in allotted)
-    # Nothing here reads the second reserve; it is there for a confirmation of one's own.
+    # No code here reads the second reserve, which is kept for the user's own confirmation.
     generated = {part: allotted[part] for part in (*RESERVE, *CONFIRMATION) if part in allotted}
     if kind in (_MINI, _PHOTOS):
         sets = {f"{kind}-{scene}": allotted[scene] for scene in SCENES}

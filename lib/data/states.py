@@ -1,9 +1,9 @@
-"""What tells one state of a set's data from another: code, sizes and files. Makes no pixels.
+"""Digests that identify the state of a set's data by code, sizes and files. Makes no pixels.
 
-What the sets of a committed reference contain is listed in one JSON file beside its records, by which
-they open without pixels. "sets" has, by name, the half of a set's digest that tells its content;
-"photographs" the names and hashes of those that generated sets are made of, by what they serve; "places"
-what the scenes are for, where the sets are of scenes.
+A manifest is one JSON file next to the records of a committed reference. It lists what the reference's
+sets contain, so that the records open without pixels. "sets" maps each set's name to the content half of
+its digest. "photographs" has the names and hashes of the photographs that generated sets are made from,
+by the part that they serve. "places" has the roles of the places, if the sets are of scenes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from lib.data.synthetic.photographs import Photograph
 from lib.digests import code_digest, value_digest
 from lib.files import sha256, write_bytes
 
-# Hex digits of content, and as many of code, in a set's digest.
+# Hex digits for content, and as many for code, in a set's digest.
 HALF = 8
 
 
 def of_photographs(photographs: Iterable[Photograph]) -> list[tuple[str, str]]:
-    """Names and hashes."""
+    """Return the photographs' names and hashes."""
     return [(photograph.name, photograph.sha256) for photograph in photographs]
 
 
 def of_files(folder: Path, read: Sequence[str], sized: Sequence[str] = ()) -> list[list]:
-    """Names of a folder's files with their hashes, or with their sizes alone, by patterns as of `glob`.
+    """List a folder's files: those that match `read` with hashes, those that match `sized` with sizes.
+
+    Both are `glob` patterns.
 
     Raises:
         FileNotFoundError: the folder is missing.
@@ -43,12 +45,12 @@ def of_files(folder: Path, read: Sequence[str], sized: Sequence[str] = ()) -> li
 
 
 def digest(modules: Sequence[str], content: object, size: object = None) -> str:
-    """16 hex digits that tell one state of a set's data from another, in two halves.
+    """Return 16 hex digits, in two halves, that identify the state of a set's data.
 
     Args:
-        modules: the code that makes and reads it, by dotted names.
-        content: what it is made of, JSON-able.
-        size: a dataclass, of what is generated.
+        modules: dotted names of the modules that make and read the set.
+        content: what the set is made of, JSON-able.
+        size: a dataclass with the size of a generated set.
 
     Returns:
         8 digits of content and size (`content_half`), then 8 of the code (`code_half`).
@@ -58,30 +60,30 @@ def digest(modules: Sequence[str], content: object, size: object = None) -> str:
 
 
 def union_digest(digests: Sequence[str]) -> str:
-    """16 hex digits, as of `digest`, of a set that `lib.data.patchset.unite` makes of others."""
+    """Return the 16 hex digits, as of `digest`, of a set that `lib.data.patchset.unite` makes."""
     content = value_digest([content_half(part) for part in digests])
     code = value_digest([code_digest(["lib.data.patchset"]), *(code_half(part) for part in digests)])
     return content[:HALF] + code[:HALF]
 
 
 def content_half(digest: str) -> str:
-    """8 hex digits of what a set holds or is made of; other photographs or files, other digits."""
+    """Return the 8 hex digits that identify the photographs or files that a set is made of."""
     return digest[:HALF]
 
 
 def code_half(digest: str) -> str:
-    """8 hex digits of the code that makes and reads a set."""
+    """Return the 8 hex digits that identify the code that makes and reads a set."""
     return digest[HALF:]
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """A reference's sets.
+    """What a reference's sets contain.
 
     Attributes:
-        sets: by name, 8 hex digits of the content.
-        photographs: without files, by what they serve; none but of generated sets.
-        places: what scenes are for; None where the sets are of none.
+        sets: set name -> 8 hex digits of the content.
+        photographs: photographs of generated sets, without files, by the part that they serve.
+        places: the roles of the places; None if the sets are not of scenes.
     """
 
     sets: Mapping[str, str] = field(default_factory=dict)
@@ -90,11 +92,11 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest that `write_manifest` wrote.
+    """Read a manifest that `write_manifest` wrote.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is no such file.
+        FileNotFoundError: the file is missing.
+        ValueError: the file is not a manifest.
     """
     try:
         held = json.loads(path.read_text(encoding="utf-8"))
@@ -112,7 +114,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Write a manifest; sets that the file lists already stay in it.
+    """Write a manifest, keeping the sets that the file already lists.
 
     Raises:
         OSError: the file cannot be written.

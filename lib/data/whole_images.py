@@ -1,32 +1,36 @@
-"""Five sets of whole images, each read in the layout that it was released in, a folder a set.
+"""Readers of five sets of whole images, each in its released layout and in a folder of its own.
 
-**Oxford Affine** (Mikolajczyk et al., IJCV 2005): a folder a sequence, ``img1`` to ``img6`` with
-``H1to2p`` to ``H1to6p``, or in the layout of HPatches. The names of the released sequences tell which
-nuisance they show; any other is named after its nuisance, ``blur_NAME``.
+**Oxford Affine** (Mikolajczyk et al., IJCV 2005): one folder per sequence, with ``img1`` to ``img6`` and
+``H1to2p`` to ``H1to6p``, or in the layout of HPatches. A released sequence's name determines its
+nuisance; any other sequence is named after its nuisance, ``blur_NAME``.
 
 **W1BS** (Mishkin et al., BMVC 2015), as released for descriptors
-(ducha-aiki/wxbs-descriptors-benchmark): a folder a subset, of one nuisance each. In each, ``1/PAIR.bmp``
-and ``2/PAIR.bmp`` are columns of square patches, 41 px there, and row i of both shows one spot; ``h``
-has homographies, which the benchmark does not read.
+(ducha-aiki/wxbs-descriptors-benchmark): one folder per subset, each with one nuisance. In it,
+``1/PAIR.bmp`` and ``2/PAIR.bmp`` are columns of square patches, 41 px in the release, and row i of both
+shows the same spot. ``h`` has homographies, which the benchmark does not read.
 
 **ETH's structure from motion** (Schönberger et al., CVPR 2017): a scene's folder holds ``images`` and
-either of two: ``database.db``, a COLMAP database of any version with the cameras and images, as the
-benchmark has it; or ``cameras``, Strecha's files (`lib.data.cameras`), as those of Fountain and Herzjesu
-are published. Where there are both, the cameras are the database's and the poses are the files'.
+either ``database.db``, a COLMAP database of any version with the cameras and images, as in the
+benchmark; or ``cameras``, Strecha's camera files (`lib.data.cameras`), as published for Fountain and
+Herzjesu. If both exist, the cameras come from the database and the poses from the files.
 
 **The image matching challenge of 2020** (Jin et al., IJCV 2020): a scene's folder holds ``set_100`` with
-``images/NAME.jpg``, ``calibration/calibration_NAME.h5`` (K, and R and T from the world to the camera),
-``new-vis-pairs/keys-th-0.X.npy`` (the pairs whose two photographs share at least that much,
-"NAME1-NAME2" with the greater name first) and ``sub_set/NNbag_III.txt`` (the photographs of a subset, a
-line each, below ``set_100``). Beside the scenes' folders `KEYNET` may lie, which is not the challenge's.
 
-**Oxford5k and Paris6k** (Philbin et al., CVPR 2007 and 2008): a folder each of `CITIES`; photographs are
-``*.jpg`` anywhere below it, and so is the ground truth. Of each query ``NAME_query.txt`` names a
-photograph, Oxford's with ``oxc1_`` before it, and a box in it, x and y of two corners in px;
-``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt`` name a photograph a line.
+- ``images/NAME.jpg``;
+- ``calibration/calibration_NAME.h5``: K, and R and T from the world to the camera;
+- ``new-vis-pairs/keys-th-0.X.npy``: the pairs of photographs with a covisibility of at least 0.X, as
+  "NAME1-NAME2" with the greater name first;
+- ``sub_set/NNbag_III.txt``: the photographs of a subset, one path below ``set_100`` per line.
 
-Each reader takes such a folder and raises FileNotFoundError where something is missing, and ValueError
-where something is damaged; the message names the file.
+`KEYNET`, which is not part of the challenge, may lie next to the scenes' folders.
+
+**Oxford5k and Paris6k** (Philbin et al., CVPR 2007 and 2008): one folder for each of `CITIES`, with
+photographs ``*.jpg`` and the ground truth anywhere below it. For each query, ``NAME_query.txt`` names a
+photograph, in Oxford with the prefix ``oxc1_``, and a box in it: x and y of two corners, in px.
+``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt`` name one photograph per line.
+
+Each reader takes such a folder. It raises FileNotFoundError if something is missing and ValueError if
+something is damaged; the message names the file.
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
     import pycolmap
 
 NUISANCES = ("blur", "light", "compression", "zoom", "viewpoint")
-# "zoom" is zoom and rotation.
+# Released sequence -> nuisance; "zoom" is zoom and rotation.
 RELEASED = {
     **{"bikes": "blur", "trees": "blur", "leuven": "light", "ubc": "compression"},
     **{"bark": "zoom", "boat": "zoom", "graf": "viewpoint", "wall": "viewpoint"},
@@ -58,7 +62,7 @@ RELEASED = {
 
 
 def read_oxford_affine(folder: Path) -> list[HomographySequence]:
-    """The sequences, in order of their folders' names, each of a `nuisance`."""
+    """Read the sequences, in order of their folders' names; each must show one of `NUISANCES`."""
     sequences = read_homography_sequences(folder)
     for sequence in sequences:
         if nuisance(sequence) not in NUISANCES:
@@ -67,11 +71,11 @@ def read_oxford_affine(folder: Path) -> list[HomographySequence]:
 
 
 def nuisance(sequence: HomographySequence) -> str:
-    """What grows from image to image, of `NUISANCES`."""
+    """Return the nuisance that grows from image to image, one of `NUISANCES`."""
     return RELEASED.get(sequence.folder.name, sequence.folder.name.partition("_")[0])
 
 
-# Of W1BS, by the names of their folders.
+# W1BS: folder of a subset -> what differs between its images.
 SUBSETS = {
     "A": "appearance",
     "G": "geometry",
@@ -82,12 +86,12 @@ SUBSETS = {
 PATCH = 41
 
 
-# (n, s, s) uint8 of the same n spots in two images.
+# Patches of the same n spots in two images, (n, s, s) uint8 each.
 PatchPair = tuple[np.ndarray, np.ndarray]
 
 
 def read_w1bs(folder: Path) -> dict[tuple[str, str], PatchPair]:
-    """The pairs by the name of their subset's folder and that of their files."""
+    """Read the pairs, keyed by the names of their subset's folder and of their files."""
     pairs = {}
     for first in sorted(folder.glob("*/1/*.bmp")):
         subset = first.parents[1]
@@ -107,11 +111,11 @@ class EthScene:
     """A scene of ETH's benchmark.
 
     Attributes:
-        name: of its folder.
-        images: by name.
-        cameras: COLMAP's by the same names; one may have taken several images. The mapper looks for the
-            focal length of those that have no prior one.
-        known: a model of the images with their true poses, or None where these are unknown.
+        name: the folder's name.
+        images: image files by name.
+        cameras: COLMAP's cameras by image name; several images may share one. The mapper estimates the
+            focal length of cameras that have no prior one.
+        known: a model of the images with their true poses, or None if these are unknown.
     """
 
     name: str
@@ -121,7 +125,7 @@ class EthScene:
 
 
 def read_eth(folder: Path) -> list[EthScene]:
-    """The scenes, by name."""
+    """Read the scenes, in order of names."""
     parts = ("database.db", "cameras")
     folders = sorted({path.parent for part in parts for path in folder.glob(f"*/{part}")})
     if not folders:
@@ -143,10 +147,10 @@ def _read_eth_scene(folder: Path) -> EthScene:
 
 
 def _read_database(database: Path) -> dict[str, pycolmap.Camera]:
-    """Cameras by image."""
+    """Read the cameras, by image name."""
     import pycolmap
 
-    # COLMAP brings an older database up to date as it opens it: here a copy.
+    # Open a copy, because COLMAP upgrades an older database when it opens it.
     with tempfile.TemporaryDirectory() as scratch:
         copy = shutil.copy(database, scratch)
         try:
@@ -157,9 +161,9 @@ def _read_database(database: Path) -> dict[str, pycolmap.Camera]:
             raise ValueError(f"{database} is no COLMAP database ({error}): unpack it again") from error
 
 
-# A checkpoint of Key.Net, for who has one.
+# An optional checkpoint of Key.Net.
 KEYNET = "keynet.pth"
-# The challenge's own: pairs that share less are not asked for.
+# The challenge's own threshold: pairs with less covisibility are not evaluated.
 COVISIBLE = 0.1
 
 
@@ -168,12 +172,12 @@ class ChallengeScene:
     """A scene of the challenge.
 
     Attributes:
-        name: of its folder.
-        images: by name without ending.
-        cameras: with their poses, by the same names.
-        pairs: of these names, those with enough in common.
-        bags: of these names, the subsets that are reconstructed.
-        keynet: the checkpoint of Key.Net that lies beside the scenes, or none.
+        name: the folder's name.
+        images: image files by name without extension.
+        cameras: cameras with their poses, by image name.
+        pairs: pairs of image names with enough covisibility.
+        bags: subsets of image names to reconstruct.
+        keynet: the Key.Net checkpoint next to the scenes' folders, or None.
     """
 
     name: str
@@ -185,7 +189,7 @@ class ChallengeScene:
 
 
 def read_imc(folder: Path) -> list[ChallengeScene]:
-    """The scenes, by name."""
+    """Read the scenes, in order of names."""
     folders = sorted(folder.glob("*/set_100"))
     if not folders:
         raise FileNotFoundError(f"{folder} holds no scene of the challenge: each has a folder set_100")
@@ -214,19 +218,19 @@ def _read_challenge_scene(folder: Path) -> ChallengeScene:
 
 
 CITIES = ("oxford5k", "paris6k")
-# Good: seen clearly. Ok: more than a quarter. Junk: less than that, and neither right nor wrong.
+# Good: clearly visible. Ok: more than a quarter is visible. Junk: less is; neither right nor wrong.
 GRADES = ("good", "ok", "junk")
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is looked for, and where it is.
+    """A query for a landmark, with its ground truth.
 
     Attributes:
         name: e.g. "all_souls_1".
-        image: the photograph that shows it, by name without ending.
-        box: left, top, right and bottom of it there, px.
-        good, ok, junk: photographs that show it, by their grade.
+        image: name, without extension, of the photograph that serves as the query.
+        box: left, top, right and bottom of the landmark in this photograph, px.
+        good, ok, junk: names of the photographs that show the landmark, by grade.
     """
 
     name: str
@@ -239,10 +243,10 @@ class Query:
 
 @dataclass(frozen=True)
 class City:
-    """Photographs and queries.
+    """The photographs and queries of one city.
 
     Attributes:
-        images: by name without ending, in order of names.
+        images: photograph files by name without extension, in order of names.
         queries: in order of names.
     """
 
@@ -251,12 +255,12 @@ class City:
 
 
 def read_landmarks(folder: Path) -> dict[str, City]:
-    """Both cities by name: the vocabulary for either is learned on the other."""
+    """Read both cities, by name; the vocabulary for each is learned on the other."""
     return {city: read_city(folder / city) for city in CITIES}
 
 
 def read_city(root: Path) -> City:
-    """The photographs and the ground truth below a folder."""
+    """Read the photographs and the ground truth below a folder."""
     images = {path.stem: path for path in sorted(root.rglob("*.jpg"), key=lambda path: path.stem)}
     files, queries = sorted(root.rglob("*_query.txt")), []
     if not images or not files:

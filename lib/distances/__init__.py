@@ -1,4 +1,4 @@
-"""Distances between descriptors: one module each, with `build(**options)` giving a `Distance`.
+"""Distances between descriptors: one module each, with `build(**options)` returning a `Distance`.
 
 TCDesc's topology distance depends on the whole batch and is in `lib.positives.topology`.
 """
@@ -14,14 +14,14 @@ class Distance:
     """A distance and the power at which the loss takes it.
 
     Attributes:
-        between: from inner products x·y and the squared norms x·x and y·y, shapes that broadcast, to
-            distances, at the loss's power; differentiable with finite gradients.
+        between: maps inner products x·y and squared norms x·x and y·y, of shapes that broadcast, to
+            distances at the loss's power; differentiable with finite gradients.
         power: 1 or 2; AdaSample's losses take the square (Eq. 14), HardNet's and DSM's the
             distance itself.
         maximum: the largest value between unit descriptors, that of opposite ones, at that power; it
-            stands for a negative where there is none.
-        unit: descriptors have unit length, so that norms need not be computed; without it (TFeat's,
-            or raw ones) they are.
+            is the negative's distance where there is no negative.
+        unit: whether descriptors have unit length, so that norms need not be computed; otherwise
+            (TFeat's, or raw descriptors) they are.
     """
 
     between: Callable[[Tensor, Tensor | float, Tensor | float], Tensor]
@@ -53,7 +53,7 @@ class Distance:
 
 
 def checked_power(power: int) -> int:
-    """``power`` if it is 1 or 2.
+    """Return ``power`` if it is 1 or 2.
 
     Raises:
         ValueError: it is neither.

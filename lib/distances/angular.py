@@ -18,7 +18,7 @@ def build(power: int = 1, epsilon: float = 1e-6, unit: bool = True) -> Distance:
     Args:
         power: 1 or 2.
         epsilon: added under both square roots, and under that of the product of the norms.
-        unit: descriptors have unit length.
+        unit: whether descriptors have unit length.
 
     Raises:
         ValueError: ``power`` is neither 1 nor 2.

@@ -15,7 +15,7 @@ def build(power: int = 1, epsilon: float = 1e-6, unit: bool = True) -> Distance:
         power: 1 or 2.
         epsilon: added under the square root, whose gradient at zero is infinite (HardNet's code);
             the square needs none.
-        unit: descriptors have unit length.
+        unit: whether descriptors have unit length.
 
     Raises:
         ValueError: ``power`` is neither 1 nor 2.
@@ -25,7 +25,7 @@ def build(power: int = 1, epsilon: float = 1e-6, unit: bool = True) -> Distance:
         return x + y - 2 * inner
 
     def root(inner: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:
-        # Rounding puts s a little above 1, and the root would be NaN.
+        # Rounding can put s a little above 1, and the root would be NaN.
         return (squared(inner, x, y).clamp(min=0) + epsilon).sqrt()
 
     checked_power(power)

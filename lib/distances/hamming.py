@@ -1,7 +1,7 @@
 """Hamming distance D = (k − x·y) / 2 of codes of k values (DSM, Eq. 3).
 
-Of signs it counts those that differ; of values between −1 and 1, such as tanh gives, it is what stands
-in for that count where a gradient is needed (Sec. 3.2). It has no root, so its gradient is finite.
+For signs it counts those that differ. For values between −1 and 1, such as those of tanh, it replaces
+that count where a gradient is needed (Sec. 3.2). It has no root, so its gradient is finite.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from lib.distances import Distance
 
 @dataclass(frozen=True)
 class Hamming(Distance):
-    """See `Distance`, whose squared norms it does not look at.
+    """The Hamming distance, a `Distance` that ignores the squared norms.
 
     Attributes:
         length: k, the number of bits.
@@ -22,7 +22,7 @@ class Hamming(Distance):
     length: int = 256
 
     def paired(self, x: Tensor, y: Tensor) -> Tensor:
-        """As `Distance.paired`.
+        """Return the same as `Distance.paired`, after checking the length.
 
         Raises:
             ValueError: the codes have another length.
@@ -31,7 +31,7 @@ class Hamming(Distance):
         return super().paired(x, y)
 
     def matrix(self, x: Tensor, y: Tensor) -> Tensor:
-        """As `Distance.matrix`.
+        """Return the same as `Distance.matrix`, after checking the length.
 
         Raises:
             ValueError: the codes have another length.

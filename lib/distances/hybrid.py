@@ -1,7 +1,7 @@
 """HyNet's hybrid similarity s_H(θ) = [α (1 − s) + d] / Z of unit descriptors (Eq. 6), a distance.
 
 s = cos θ is the inner product and d = √(2 − 2s) the Euclidean distance. 1 − s is steepest where a pair
-lies far apart, at θ = π/2, and d where it lies close, which suits positives and negatives (Sec. 2.3).
+is far apart, at θ = π/2, and d where it is close, which suits positives and negatives (Sec. 2.3).
 Z, the largest |α sin θ + cos(θ/2)|, is `lib.recipes.largest_gradient`; the hinge is `lib.losses.hinge`.
 """
 
@@ -16,10 +16,10 @@ def build(alpha: float | str = 2.0, z: float = 1.0, epsilon: float = 1e-6) -> Di
     """The hybrid similarity from inner products.
 
     Args:
-        alpha: α of Eq. 6; 0 is d / Z, ``math.inf`` (1 − s) / Z, which has no root; "inf" in a recipe,
-            whose values go into JSON.
-        z: Z of Eq. 6, the largest slope by θ (`lib.recipes.largest_gradient`); the authors' code has
-            1, which is the default here and not Eq. 6.
+        alpha: α of Eq. 6; 0 gives d / Z, and ``math.inf`` gives (1 − s) / Z, which has no root. A recipe
+            writes "inf", because its values go into JSON.
+        z: Z of Eq. 6, the largest slope by θ (`lib.recipes.largest_gradient`). The default is 1, as in
+            the authors' code, which is not Eq. 6.
         epsilon: added under the root, whose gradient at zero is infinite.
 
     Raises:

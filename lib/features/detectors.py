@@ -1,10 +1,10 @@
-"""Detectors of keypoints in whole images, each keypoint with the ellipse around it.
+"""Keypoint detectors for whole images; each keypoint has an ellipse around it.
 
-Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds; Hessian and Harris,
-affine shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are kornia's, and so is
-Key.Net (Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside; BRISK is written here,
-since OpenCV 5 has none.
-Coordinates are x right and y down, the first pixel's centre at 0, 0.
+Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds. Hessian, Harris, affine
+shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are kornia's. So is Key.Net
+(Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside. BRISK is written here, since
+OpenCV 5 has none.
+Coordinates are x right and y down, with the first pixel's centre at 0, 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-# Where pycolmap is loaded before Pillow, Pillow's PNGs corrupt the heap (pycolmap 4.2.1 brings a zlib).
+# If pycolmap is loaded before Pillow, Pillow's PNGs corrupt the heap (pycolmap 4.2.1 brings a zlib).
 import PIL.Image  # noqa: F401
 import torch
 from kornia import feature
@@ -26,31 +26,31 @@ from torch import Tensor, nn
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 
 KINDS = ("dog", "colmap", "hessian", "harris", "brisk", "keynet")
-# Half a Key.Net patch is 22 px of the level where its keypoint is found, as kornia has it; here that is
-# the usual magnification of a scale.
+# Half a Key.Net patch is 22 px at the level where its keypoint is found, as in kornia. Here these px are
+# the usual magnification, 6 times the keypoint's scale.
 KEYNET_SCALE = 22.0 / 6.0
-# Half the width of the windows that shape and orientation are taken of, in scales of the keypoint:
-# kornia's own, and three of the standard deviations that Lowe's window has.
+# Half widths of the windows for affine shape and orientation, in scales of the keypoint: kornia's own,
+# and three standard deviations of Lowe's window.
 SHAPE_WINDOW = 6.0
 ORIENTATION_WINDOW = 4.5
-# Of the adaptation of a shape to what is seen through it.
+# Iterations of affine shape adaptation.
 AFFINE_STEPS = 4
-# Long side of an ellipse by its short one; a longer one lies along an edge.
+# Largest ratio of an ellipse's long to its short axis; longer ellipses lie along edges.
 MOST_ELONGATED = 6.0
-# Of kornia's measures, which have no bound of their own: far below those of one grey level, and far
-# above what rounding leaves of an image of one colour.
+# Lowest responses of kornia's measures, which have no bound of their own: far below that of one grey
+# level, and far above the rounding error in an image of one colour.
 SMALLEST = {"hessian": 1e-11, "harris": 1e-20, "keynet": 0.0}
-# Px of a side below which the windows of detectors have no room.
+# Smallest side of an image, px; detectors' windows do not fit into smaller ones.
 SMALLEST_SIDE = 16
 _AT_ONCE = 2048
-# Px of the image to a pixel of a layer: octaves, and in between.
+# Image pixels per layer pixel: octaves, and layers in between.
 BRISK_LAYERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-# Grey levels by which a corner's pixels differ from its middle.
+# Grey levels by which a corner's pixels differ from its centre.
 BRISK_CONTRAST = 30
-# Px of a layer around a corner in which no other layer's is stronger.
+# Radius around a corner, in layer pixels, within which no corner of an adjacent layer may be stronger.
 BRISK_REACH = 1.5
-# Of the finest layer, px: as the finest of Lowe's. A patch is then 22 px wide there, about as wide as
-# BRISK's own pattern.
+# Scale of keypoints in the finest layer, px, equal to Lowe's finest. A patch is then 22 px wide there,
+# about as wide as BRISK's own pattern.
 BRISK_SCALE = 1.6
 
 
@@ -59,10 +59,10 @@ class Regions:
     """Keypoints of one image with the ellipses around them, in the precision of kornia's detectors.
 
     Attributes:
-        maps: (N, 2, 3) float32, local affine frames: column 2 is the keypoint's position, px, and the
-            unit disc is carried to the ellipse of one scale (a Gaussian's standard deviation) around
-            it, its x axis to where the patch's x axis points.
-        scores: (N,) float32, the detector's response, in no unit; the strongest first.
+        maps: (N, 2, 3) float32, local affine frames. Column 2 is the keypoint's position, px. A frame
+            maps the unit disc to the ellipse of one scale (a Gaussian's standard deviation) around the
+            keypoint, and the disc's x axis to the direction of the patch's x axis.
+        scores: (N,) float32, the detector's response, unitless; the strongest first.
     """
 
     maps: np.ndarray
@@ -81,12 +81,12 @@ class Regions:
 
     @property
     def scale(self) -> np.ndarray:
-        """(N,) of the disc that is as large as the ellipse, px."""
+        """(N,) radius of the disc that has the ellipse's area, px."""
         return np.sqrt(np.abs(np.linalg.det(self.maps[:, :, :2])))
 
 
 def regions(keypoints: Keypoints) -> Regions:
-    """Discs at keypoints, which without a response are taken to be in order of strength."""
+    """Return discs at keypoints; keypoints without a response are taken as sorted by strength."""
     response = keypoints.response
     scores = np.arange(len(keypoints), 0, -1) if response is None else response
     return Regions(keypoints.discs(1.0).astype(np.float32), scores.astype(np.float32))
@@ -94,19 +94,19 @@ def regions(keypoints: Keypoints) -> Regions:
 
 @dataclass(frozen=True)
 class Detector:
-    """What finds keypoints.
+    """Settings of a keypoint detector.
 
     Attributes:
-        kind: of `KINDS`.
-        affine: whether each gets an affine shape; else its ellipse is a disc.
-        most: how many of an image are kept, the strongest.
+        kind: one of `KINDS`.
+        affine: whether each keypoint gets an affine shape; otherwise its ellipse is a disc.
+        most: how many keypoints of an image are kept, the strongest.
         upright: whether patches stay as the image is, instead of turned to the dominant gradient.
-        contrast: below which OpenCV drops a difference of Gaussians; the other kinds have none, or
-            one of their own.
-        weights: the file of a checkpoint, of Key.Net and of no other kind.
+        contrast: threshold below which OpenCV drops a difference of Gaussians; the other kinds have
+            none, or one of their own.
+        weights: the file of a checkpoint, for Key.Net only.
 
     Raises:
-        ValueError: another kind, none asked for, or weights with a kind that has none.
+        ValueError: the kind is unknown, `most` is below 1, Key.Net has no weights, or another kind does.
     """
 
     kind: str = "dog"
@@ -126,14 +126,14 @@ class Detector:
 
 
 def detect(image: np.ndarray, detector: Detector) -> Regions:
-    """Keypoints of a (H, W) uint8 image, the strongest first; none where it has none.
+    """Detect keypoints in a (H, W) uint8 image, the strongest first; there may be none.
 
-    As in OpenCV and COLMAP, a DoG keypoint with several dominant gradients is there once for each,
+    As in OpenCV and COLMAP, a DoG keypoint with several dominant gradients is returned once for each,
     unless it gets an affine shape.
 
     Raises:
         FileNotFoundError: the file of Key.Net's weights is missing.
-        ValueError: it does not hold these; the message names it.
+        ValueError: the file does not hold Key.Net's weights; the message names the file.
     """
     if min(image.shape) < SMALLEST_SIDE:
         return Regions(np.empty((0, 2, 3), np.float32), np.empty(0, np.float32))
@@ -153,62 +153,62 @@ def detect(image: np.ndarray, detector: Detector) -> Regions:
 
 
 def brisk_keypoints(image: np.ndarray, most: int) -> Keypoints:
-    """At most so many corners of a (H, W) uint8 image after BRISK (Leutenegger et al., ICCV 2011, Sec.
-    3.1), the strongest first, with Lowe's orientation instead of that of BRISK's own pattern.
+    """Detect corners of a (H, W) uint8 image after BRISK, at most `most`, the strongest first.
 
-    FAST's corners of 9 of 16 pixels, in octaves and halfway between them, each the strongest of its
-    neighbourhood in its own layer and in the two beside it. BRISK's refinement between pixels and
-    between layers is left out.
+    They follow Leutenegger et al. (ICCV 2011, Sec. 3.1), but with Lowe's orientation instead of that of
+    BRISK's own pattern. FAST finds corners with 9 of 16 pixels, in octaves and halfway between them.
+    Each corner is the strongest of its neighbourhood in its own layer and in the two adjacent layers.
+    BRISK's refinement between pixels and between layers is left out.
     """
     by_layer = [_brisk_corners(image, pixel) for pixel in BRISK_LAYERS]
     corners = np.concatenate(by_layer)
     layer = np.repeat(np.arange(len(BRISK_LAYERS)), [len(rows) for rows in by_layer])
     pixel, strength = corners[:, 2], corners[:, 3]
     near = cKDTree(corners[:, :2]).query_ball_point(corners[:, :2], BRISK_REACH * pixel)
-    # Of equally strong ones that of the finer layer.
+    # Of equally strong corners, that of the finer layer ranks higher.
     rank = list(zip(strength, -layer, strict=True))
     maxima = [
         corner
         for corner, others in enumerate(near)
         if all(rank[other] < rank[corner] for other in others if abs(layer[other] - layer[corner]) == 1)
     ]
-    # A total order, since many are as strong as others.
+    # A total order, since many corners are equally strong.
     order = sorted(maxima, key=lambda corner: (-strength[corner], *corners[corner]))[:most]
     upright = Keypoints(corners[order, :2], BRISK_SCALE * pixel[order], np.zeros(len(order)))
     return oriented(image, upright)
 
 
 def _brisk_corners(image: np.ndarray, pixel: float) -> np.ndarray:
-    """(n, 4) FAST's local maxima in a layer: x and y in the image, px, the layer's pixel, strength."""
+    """Return (n, 4) FAST maxima in a layer: x and y in the image, px; layer pixel size; strength."""
     height, width = (max(1, round(side / pixel)) for side in image.shape)
     small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
     fast = cv2.FastFeatureDetector_create(BRISK_CONTRAST, True, cv2.FAST_FEATURE_DETECTOR_TYPE_9_16)
     rows = [(*corner.pt, pixel, corner.response) for corner in fast.detect(small, None)]
     corners = np.array(rows, float).reshape(-1, 4)
-    # The middle of the first pixel is at 0.
+    # The centre of the first pixel is at 0.
     stretch = np.array(image.shape[::-1]) / (width, height)
     corners[:, :2] = (corners[:, :2] + 0.5) * stretch - 0.5
     return corners
 
 
 def colmap_sift(image: np.ndarray) -> tuple[Keypoints, np.ndarray]:
-    """COLMAP's SIFT (Lowe, IJCV 2004) by pycolmap: keypoints with their descriptors, the largest first.
+    """Find keypoints and descriptors by COLMAP's SIFT (Lowe, IJCV 2004) in pycolmap, the largest first.
 
-    All thresholds are COLMAP's own: differences of Gaussians above 0.02 / 3 of the grey range, an edge
-    ratio below 10, four octaves of three levels from the doubled image on, two orientations a place at
-    most, root descriptors, and 8192 keypoints. That bound is soft: octaves' levels are taken from the
-    coarsest on, and the one that passes it is taken whole, so that a detailed image has half as many
-    again. It runs on one thread of the CPU.
+    All settings are COLMAP's own: differences of Gaussians above 0.02 / 3 of the grey range, an edge
+    ratio below 10, four octaves of three levels from the doubled image on, at most two orientations per
+    place, root descriptors, and 8192 keypoints. The last bound is soft. COLMAP takes the octaves' levels
+    from the coarsest on, and takes the level that passes the bound whole, so that a detailed image has
+    half as many keypoints again. The function runs on one thread of the CPU.
 
     Args:
         image: (H, W) uint8.
 
     Returns:
-        N keypoints, the first pixel's centre at 0, 0, whose response is their scale, since COLMAP tells
-        none and keeps the largest; a place with two orientations is there twice. And (N, 128) float32
-        descriptors, of unit length but for COLMAP's rounding to bytes.
+        N keypoints, with the first pixel's centre at 0, 0, and (N, 128) float32 descriptors, of unit
+        length except for COLMAP's rounding to bytes. The response is the scale, since COLMAP reports
+        none and keeps the largest. A place with two orientations is returned twice.
     """
-    # Loaded here, since it puts a handler of SIGTERM in the place of one's own.
+    # Imported here, since pycolmap replaces the caller's SIGTERM handler.
     import pycolmap
 
     pycolmap.logging.minloglevel = pycolmap.logging.Level.ERROR.value
@@ -224,11 +224,11 @@ def colmap_sift(image: np.ndarray) -> tuple[Keypoints, np.ndarray]:
 
 
 def oriented(image: np.ndarray, keypoints: Keypoints) -> Keypoints:
-    """Keypoints turned to the highest peak of the gradient directions around them (Lowe's method).
+    """Turn keypoints to the highest peak of the gradient directions around them (Lowe's method).
 
     Args:
         image: (H, W) uint8.
-        keypoints: N of them, of orientation 0.
+        keypoints: N keypoints of orientation 0.
     """
     windows = keypoints.discs(ORIENTATION_WINDOW).astype(np.float32)
     turned = _adapted(windows, as_tensor(image), feature.LAFOrienter(), window=1.0)
@@ -237,12 +237,12 @@ def oriented(image: np.ndarray, keypoints: Keypoints) -> Keypoints:
 
 
 def as_tensor(image: np.ndarray) -> Tensor:
-    """(1, 1, H, W) float32, 0 to 1, of a (H, W) uint8 image."""
+    """Convert a (H, W) uint8 image to a (1, 1, H, W) float32 tensor with values from 0 to 1."""
     return torch.from_numpy(np.ascontiguousarray(image)).float()[None, None] / 255
 
 
 def _oriented_discs(image: np.ndarray, detector: Detector) -> Regions:
-    """DoG, COLMAP's or BRISK's keypoints; where orientations are not wanted each place once."""
+    """Detect DoG, COLMAP or BRISK keypoints; without orientations, each place is returned once."""
     if detector.kind == "dog":
         keypoints = dog_keypoints(image, detector.contrast)
     elif detector.kind == "colmap":
@@ -256,7 +256,7 @@ def _oriented_discs(image: np.ndarray, detector: Detector) -> Regions:
 
 
 def _maxima(grey: Tensor, detector: Detector) -> Regions:
-    """Maxima over place and scale of the Hessian's determinant, of Harris' measure, or of Key.Net's."""
+    """Detect maxima of the Hessian's determinant, Harris' measure or Key.Net's over place and scale."""
     if detector.kind == "keynet":
         config = feature.keynet.get_default_detector_config() | {"s_mult": KEYNET_SCALE}
         config = {**feature.keynet.keynet_default_config, "Detector_conf": config}
@@ -267,7 +267,7 @@ def _maxima(grey: Tensor, detector: Detector) -> Regions:
         search = feature.ScaleSpaceDetector(detector.most, mr_size=1.0, resp_module=measure)
     with torch.inference_mode():
         maps, scores = search(grey)
-    # Where there are fewer maxima than asked for, the rest is filled up.
+    # If there are fewer maxima than asked for, kornia fills up the rest.
     filled = scores[0] > SMALLEST[detector.kind]
     return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
 
@@ -275,7 +275,7 @@ def _maxima(grey: Tensor, detector: Detector) -> Regions:
 def _load(network: nn.Module, path: Path) -> None:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        # As published they are a part of the file.
+        # In the published file the weights are one entry of a dict.
         network.load_state_dict(content.get("state_dict", content))
     except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, TypeError) as error:
         raise ValueError(f"{path} does not hold the weights of kornia's Key.Net: {error!r}") from error
@@ -284,14 +284,14 @@ def _load(network: nn.Module, path: Path) -> None:
 def _adapted(
     maps: np.ndarray, grey: Tensor, module: nn.Module, window: float, steps: int = 1
 ) -> np.ndarray:
-    """(N, 2, 3) float32 frames as one of kornia's modules changes them, some at a time.
+    """Change frames by one of kornia's modules, some at a time; return (N, 2, 3) float32.
 
     Args:
         maps: the frames.
         grey: (1, 1, H, W) image.
-        module: what changes frames by the windows that they are.
+        module: changes frames, taking them as windows of the image.
         window: half a window's width in scales of its keypoint.
-        steps: how often.
+        steps: how often to apply the module.
     """
     parts = []
     with torch.inference_mode():

@@ -1,7 +1,7 @@
-"""Keypoints of an image as discs with a direction: found by differences of Gaussians, and carried to
-another view.
+"""Keypoints of an image as discs with a direction, and the maps that carry them to another view.
 
-Coordinates are x right and y down, the first pixel's centre at 0, 0.
+`dog_keypoints` finds them by differences of Gaussians. Coordinates are x right and y down, with the
+first pixel's centre at 0, 0.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Keypoints:
         position: (N, 2) float64, px.
         scale: (N,) float64, standard deviation of the keypoint's Gaussian, px.
         orientation: (N,) float64, radians from +x towards +y.
-        response: (N,) float64, in no unit; None where the detector tells none.
-        detector: (N,) int64, an index into the detectors; None where there was one alone.
+        response: (N,) float64, unitless; None if the detector reports none.
+        detector: (N,) int64, an index into the detectors; None if there was only one.
     """
 
     position: np.ndarray
@@ -37,7 +37,7 @@ class Keypoints:
         return Keypoints(*(None if value is None else value[index] for value in values))
 
     def discs(self, magnification: float) -> np.ndarray:
-        """(N, 2, 3) affine maps that carry the unit disc to discs of so many scales' radius, px."""
+        """Return (N, 2, 3) affine maps from the unit disc to discs of `magnification` scales, px."""
         radius = magnification * self.scale
         cosine, sine = radius * np.cos(self.orientation), radius * np.sin(self.orientation)
         x, y = self.position.T
@@ -45,19 +45,19 @@ class Keypoints:
 
 
 def dog_keypoints(image: np.ndarray, contrast: float, smallest_scale: float = 0.0) -> Keypoints:
-    """SIFT's differences of Gaussians (Lowe, IJCV 2004) by OpenCV, the strongest first.
+    """Detect SIFT's differences of Gaussians (Lowe, IJCV 2004) with OpenCV, the strongest first.
 
-    A place with several dominant gradients is there once for each. Of two with the same response the
-    order is that of place, scale and orientation, since OpenCV's own depends on how its threads finish.
+    A place with several dominant gradients is returned once for each. Keypoints with the same response
+    are ordered by place, scale and orientation, since OpenCV's order depends on how its threads finish.
 
     Args:
         image: (H, W) uint8.
-        contrast: OpenCV's contrast threshold, of which it takes a third for each level of an octave.
+        contrast: OpenCV's contrast threshold; OpenCV applies a third of it, for three levels an octave.
         smallest_scale: px; finer keypoints are left out.
     """
     import cv2
 
-    # Otherwise OpenCV doubles the image with a shift, and all keypoints lie 0.25 px right and below.
+    # Otherwise OpenCV shifts the doubled image, and all keypoints lie 0.25 px too far right and down.
     sift = cv2.SIFT_create(contrastThreshold=contrast, enable_precise_upscale=True)
     detected = sorted(sift.detect(image, None), key=lambda k: (-k.response, k.pt, k.size, k.angle))
     rows = np.array([(*k.pt, k.size / 2, k.angle, k.response) for k in detected], float).reshape(-1, 5)
@@ -66,19 +66,19 @@ def dog_keypoints(image: np.ndarray, contrast: float, smallest_scale: float = 0.
 
 
 def one_a_place(keypoints: Keypoints) -> Keypoints:
-    """Of keypoints of the same position and scale the first; the order stays."""
+    """Keep the first of keypoints that share position and scale; the order stays."""
     # COLMAP's scales at one place differ by rounding.
     places = np.column_stack([keypoints.position, keypoints.scale.round(3)])
     return keypoints[np.sort(np.unique(places, axis=0, return_index=True)[1])]
 
 
 def carried_keypoints(keypoints: Keypoints, position: np.ndarray, affine: np.ndarray) -> Keypoints:
-    """Keypoints as a perfect detector would find them in another view.
+    """Carry keypoints to another view, as a perfect detector would find them there.
 
     Args:
-        keypoints: N of them, in the reference view.
-        position: (N, 2) where their points lie in the other view.
-        affine: (N, 2, 2) the local map from the reference view to the other.
+        keypoints: N keypoints of the reference view.
+        position: (N, 2) positions of their points in the other view.
+        affine: (N, 2, 2) local maps from the reference view to the other.
     """
     direction = np.stack([np.cos(keypoints.orientation), np.sin(keypoints.orientation)], axis=1)
     turned = np.einsum("nij,nj->ni", affine, direction)
@@ -87,13 +87,13 @@ def carried_keypoints(keypoints: Keypoints, position: np.ndarray, affine: np.nda
 
 
 def transfer(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Points (N, 2) carried by a (3, 3) homography, (N, 2)."""
+    """Map (N, 2) points by a (3, 3) homography."""
     carried = points @ homography[:, :2].T + homography[:, 2]
     return carried[:, :2] / carried[:, 2:]
 
 
 def local_affine(homography: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """(N, 2, 2) Jacobians of a homography at points (N, 2)."""
+    """Return (N, 2, 2) Jacobians of a homography at (N, 2) points."""
     scale = points @ homography[2, :2] + homography[2, 2]
     image = transfer(homography, points)
     return (homography[None, :2, :2] - image[:, :, None] * homography[2, :2]) / scale[:, None, None]

@@ -1,4 +1,4 @@
-"""Matches between the descriptors of two images, by faiss, which takes them block by block."""
+"""Matching of two images' descriptors by faiss, which compares them block by block."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Matches:
     """M matches between two images.
 
     Attributes:
-        first, second: (M,) int64, which keypoint of either image; those of the first ascend.
-        distance: (M,) float32, Euclidean, or how many bits differ.
+        first, second: (M,) int64, indices of each image's keypoints; those of the first ascend.
+        distance: (M,) float32, Euclidean, or the number of differing bits.
     """
 
     first: np.ndarray
@@ -28,17 +28,17 @@ class Matches:
 def match(
     first: np.ndarray, second: np.ndarray, mutual: bool = True, ratio: float | None = None
 ) -> Matches:
-    """Each descriptor of the first image with its nearest of the second.
+    """Match each descriptor of the first image with its nearest one of the second.
 
     Args:
         first, second: (n, k) and (m, k) float32, or (n, k / 8) and (m, k / 8) uint8 of packed bits.
-        mutual: only pairs that are each other's nearest.
-        ratio: only those nearer than this share of the second-nearest's distance (Lowe, IJCV 2004);
-            None asks for no share. Where the second image has one keypoint there is no second-nearest,
-            and none passes.
+        mutual: keep only pairs that are each other's nearest.
+        ratio: keep only pairs nearer than this share of the second-nearest's distance (Lowe, IJCV
+            2004); None keeps all. If the second image has only one keypoint, there is no second-nearest
+            and no pair passes.
 
     Returns:
-        Matches; none where an image has no descriptors.
+        Matches; none if an image has no descriptors.
 
     Raises:
         ValueError: a descriptor is not finite.
@@ -57,9 +57,10 @@ def match(
 
 
 def similarity(first: np.ndarray, second: np.ndarray, matches: Matches) -> np.ndarray:
-    """(n,) float32, 0 to 1 by keypoint of the first image: (1 + cosine) / 2 of a match, 0 without one.
+    """Return a score from 0 to 1 for each keypoint of the first image, (n,) float32.
 
-    Of bits it is the share that agree, which is the same of vectors of -1 and 1.
+    A match scores (1 + cosine) / 2, and a keypoint without one 0. For bits the score is the share that
+    agree, which equals (1 + cosine) / 2 of vectors of -1 and 1.
     """
     one, other = first[matches.first], second[matches.second]
     if first.dtype == np.uint8:
@@ -73,14 +74,15 @@ def similarity(first: np.ndarray, second: np.ndarray, matches: Matches) -> np.nd
 
 
 def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest columns of each query, the nearest first.
+    """Find the nearest columns of each query, the nearest first.
 
     Args:
         queries, columns: (n, k) and (m, k) float32, or packed bits as `match` takes them; m ≥ 1.
-        count: of neighbours, c.
+        count: number of neighbours, c.
 
     Returns:
-        (n, c) float32 distances, NaN where there are fewer columns; (n, c) int64, -1 there.
+        (n, c) float32 distances and (n, c) int64 indices of columns; NaN and -1 if there are fewer than
+        c columns.
 
     Raises:
         ValueError: as `match`.
@@ -92,6 +94,6 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
     index.add(np.ascontiguousarray(columns))
     distances, neighbours = index.search(np.ascontiguousarray(queries), count)
     if queries.dtype != np.uint8:
-        # faiss' squares are of a product's differences, which leave little of a small distance.
+        # faiss takes squared distances as differences of products, which loses precision in small ones.
         distances = np.linalg.norm(queries[:, None] - columns[neighbours], axis=2)
     return np.where(neighbours < 0, np.nan, distances).astype(np.float32), neighbours

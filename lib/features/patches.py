@@ -1,8 +1,7 @@
-"""Patches of an image: at regions seen through a homography, and at ellipses of whole images; and their
-description.
+"""Patches of images and their descriptors.
 
-`sample` cuts what data sets are made of: exactly through a homography, bicubic. `extract` cuts what is
-described of whole images: kornia's way, of a pyramid, as published pipelines do.
+`sample` cuts the patches of data sets: exactly through a homography, bicubic. `extract` cuts patches at
+the ellipses of whole images: from a pyramid, as kornia and published pipelines do.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from kornia.geometry.transform import pyrdown
 from lib.features.detectors import Detector, Regions, as_tensor, detect
 from lib.features.keypoints import Keypoints, local_affine
 
-# Px of a side, as UBC PhotoTour has them.
+# Side of a patch, px, as in UBC PhotoTour.
 PATCH = 64
-# Width of a patch of a data set in standard deviations of the keypoint's Gaussian.
+# Width of a data set's patch, in standard deviations of the keypoint's Gaussian.
 PATCH_WIDTH = 14.0
-# Half a patch's width of `extract` in scales of its keypoint, DSM's "magnification factor" (Sec. 5.4).
+# Half a patch's width in `extract`, in keypoint scales; DSM's "magnification factor" (Sec. 5.4).
 MAGNIFICATION = 6.0
 _SAMPLED_AT_ONCE = 512
-# So few that a core's cache holds their grids; kornia's own function makes those of all at once.
+# Few enough that a core's cache holds their grids; kornia's own function makes all grids at once.
 _EXTRACTED_AT_ONCE = 64
 # From (m, 64, 64) uint8 patches to (m, k) float32, or to (m, k / 8) uint8 of packed bits.
 Describe = Callable[[np.ndarray], np.ndarray]
@@ -35,18 +34,18 @@ Describe = Callable[[np.ndarray], np.ndarray]
 def sample(
     image: np.ndarray, homography: np.ndarray, regions: np.ndarray, side: int, border: int
 ) -> np.ndarray:
-    """Patches of an image at regions of the reference, bicubic.
+    """Cut patches of an image at regions of the reference, bicubic.
 
-    The image is blurred before it is sampled more coarsely than its pixels, in half octaves. How
-    coarsely is taken at the middle of the patch, as the mean over directions.
+    An image that is sampled more coarsely than its pixels is first blurred, in steps of half an octave.
+    The sampling step is taken at the middle of the patch, as the mean over directions.
 
     Args:
         image: (H, W) uint8.
         homography: (3, 3), from the reference to the image.
-        regions: (N, 2, 3), maps of the unit disc to pixels of the reference; the centres of a patch's
+        regions: (N, 2, 3), maps from the unit disc to pixels of the reference; the centres of a patch's
             outermost pixels lie on the square around the disc.
         side: of a patch, px.
-        border: OpenCV's rule for what lies outside the image.
+        border: OpenCV's rule for pixels outside the image.
 
     Returns:
         (N, side, side) uint8.
@@ -74,32 +73,32 @@ def sample(
 
 
 def cut(image: np.ndarray, keypoints: Keypoints, side: int = PATCH) -> np.ndarray:
-    """Patches turned to their keypoint's orientation, `PATCH_WIDTH` of its scales wide.
+    """Cut patches turned to their keypoint's orientation, `PATCH_WIDTH` of its scales wide.
 
     Args:
         image: (H, W) uint8.
-        keypoints: N of them.
+        keypoints: N keypoints.
         side: of a patch, px.
 
     Returns:
-        (N, side, side) uint8; what lies outside the image is mirrored at its border.
+        (N, side, side) uint8; pixels outside the image are mirrored at its border.
     """
     discs = keypoints.discs(PATCH_WIDTH * (1 - 1 / side) / 2)
     return sample(image, np.eye(3), discs, side, cv2.BORDER_REFLECT_101)
 
 
 def extract(image: np.ndarray, regions: Regions, magnification: float = MAGNIFICATION) -> np.ndarray:
-    """Patches turned and stretched so that each keypoint's ellipse becomes a disc of one size.
+    """Cut patches turned and stretched so that each keypoint's ellipse becomes a disc of one size.
 
-    They are those of `kornia.feature.extract_patches_from_pyramid`, made in a third of its time.
+    They equal those of `kornia.feature.extract_patches_from_pyramid`, but take a third of its time.
 
     Args:
         image: (H, W) uint8.
-        regions: N of them.
+        regions: N regions.
         magnification: half a patch's width in scales of its keypoint.
 
     Returns:
-        (N, 64, 64) uint8; what lies outside the image takes the nearest of its pixels.
+        (N, 64, 64) uint8; pixels outside the image repeat the nearest one inside.
     """
     patches = np.empty((len(regions), PATCH, PATCH), np.uint8)
     with torch.inference_mode():
@@ -109,7 +108,7 @@ def extract(image: np.ndarray, regions: Regions, magnification: float = MAGNIFIC
         maps = scale_laf(torch.from_numpy(regions.maps)[None], float(magnification))
         octaves = (2 * get_laf_scale(maps) / PATCH).log2().flatten()
         level_of_patch = octaves.clamp(0, len(levels) - 1).long()
-        # Pixels are squares, so the first one's centre, at 0, is at half a pixel of any level.
+        # Pixels are squares, so the first pixel's centre, at 0, is half a pixel inside at every level.
         half = torch.tensor([0.0, 0.0, 0.5])
         for index, level in enumerate(levels):
             shrunk = torch.tensor(level.shape[:1:-1]) / torch.tensor(levels[0].shape[:1:-1])
@@ -125,8 +124,8 @@ class Features(Regions):
     """Keypoints of an image with their descriptors.
 
     Attributes:
-        maps, scores: of N keypoints, as `Regions` has them.
-        descriptors: (N, k) float32, or (N, k / 8) uint8 of bits packed as `np.packbits` does.
+        maps, scores: of N keypoints, as in `Regions`.
+        descriptors: (N, k) float32, or (N, k / 8) uint8 of bits packed by `np.packbits`.
         size: width and height of the image, px.
     """
 
@@ -140,19 +139,19 @@ def image_features(
     describe: Describe,
     magnification: float = MAGNIFICATION,
 ) -> Features:
-    """Keypoints of an image with their descriptors.
+    """Detect keypoints in an image, unless they are given, and describe them.
 
     Args:
         image: (H, W) uint8.
-        keypoints: one's own (`lib.features.detectors.regions`), or what finds them.
-        describe: of patches.
+        keypoints: given ones (`lib.features.detectors.regions`), or the detector that finds them.
+        describe: turns patches into descriptors.
         magnification: half a patch's width in scales of its keypoint.
 
     Returns:
-        The features; none, with descriptors of shape (0, k), where there are no keypoints.
+        The features; without keypoints they are empty, with descriptors of shape (0, k).
     """
     regions = detect(image, keypoints) if isinstance(keypoints, Detector) else keypoints
     patches = extract(image, regions, magnification)
-    # Where there are no keypoints, one patch tells how long a descriptor is.
+    # Without keypoints, one empty patch shows how long a descriptor is.
     described = describe(patches if len(patches) else np.zeros((1, PATCH, PATCH), np.uint8))
     return Features(*vars(regions).values(), described[: len(patches)], image.shape[::-1])

@@ -3,10 +3,10 @@ as a query among all others, made differentiable by soft histograms of distance.
 
     AP = (1/N⁺) Σ_l c⁺_l (C⁺_{l−1} + C⁺_l + 1) / (C_{l−1} + C_l + 1)
 
-c counts all others and c⁺ the matching ones at nodes l of the distance, each spread over its two
-neighbouring nodes by its share of the way between them, and C are running sums. It is the simplified
-tie-aware AP of the same author's released hashing code (kunhe/TALR, ``apr_s_forward.m``), whose nodes
-are these too. A query has one match in a batch of pairs, so N⁺ = 1.
+c counts all others and c⁺ the matching ones at nodes l of the distance, and C are running sums. Each
+descriptor is shared between its two neighbouring nodes by linear interpolation. This is the simplified
+tie-aware AP of the same author's released hashing code (kunhe/TALR, ``apr_s_forward.m``), which has the
+same nodes. A query has one match in a batch of pairs, so N⁺ = 1.
 """
 
 import torch
@@ -17,16 +17,16 @@ from lib.distances import Distance
 
 
 class AveragePrecision(nn.Module):
-    """Losses (n,) in [−1, 0] of n pairs: −AP, the mean of the anchor's and the positive's as queries.
+    """Losses (n,) in [−1, 0] of n pairs: the mean −AP of the anchor and the positive as queries.
 
     Args:
-        distance: by which others are ranked; of tanh values that of Hamming. A root needs its ε, since
-            the query's own distance is among those computed.
-        bins: into which the distances from 0 to the largest are divided, by bins + 1 nodes. DOAP's
-            number could not be read for this study; FastAP, by the same author, has 10.
+        distance: ranks the other descriptors; Hamming distance for tanh values. A root needs its ε,
+            because the query's distance to itself is computed too.
+        bins: number of bins between 0 and the largest distance, with bins + 1 nodes. DOAP's number
+            could not be read for this study; FastAP, by the same author, has 10.
 
     Raises:
-        ValueError: no bin.
+        ValueError: fewer than 1 bin.
     """
 
     def __init__(self, distance: Distance, bins: int = 10):
@@ -36,7 +36,7 @@ class AveragePrecision(nn.Module):
         self.distance, self.bins = distance, bins
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """−AP of each pair; a distance outside the range counts at its end."""
+        """Return −AP of each pair; a distance outside the range counts at its end."""
         both = triplets.descriptions.value.flatten(0, 1)
         both = both.to(torch.promote_types(both.dtype, torch.float32))
         every = torch.arange(len(both), device=both.device)
@@ -51,14 +51,14 @@ class AveragePrecision(nn.Module):
         return -(at_match * precision).sum(dim=1).view(2, -1).mean(dim=0)
 
     def _counts(self, place: Tensor, counted: Tensor) -> Tensor:
-        """Soft counts (m, bins + 1) of places (m, c) in 0…bins, each as often as it is counted."""
+        """Soft counts (m, bins + 1) of places (m, c) in 0…bins, each weighted by ``counted``."""
         nodes = self.bins + 1
-        # NaN has a node too, and a share that is NaN, so that the loss tells.
+        # NaN gets a node too, and its share is NaN, so that the loss becomes NaN.
         lower = place.detach().nan_to_num().floor().clamp(max=self.bins - 1)
         upper_share = place - lower
         row = nodes * torch.arange(len(place), device=place.device)[:, None]
         node = (row + lower.long()).flatten()
-        # Along one axis, where a GPU adds in a fixed order too.
+        # Add along one axis, where a GPU adds in a fixed order too.
         counts = place.new_zeros(len(place) * nodes)
         counts = counts.index_add(0, node, (counted * (1 - upper_share)).flatten())
         counts = counts.index_add(0, node + 1, (counted * upper_share).flatten())
@@ -66,5 +66,5 @@ class AveragePrecision(nn.Module):
 
 
 def build(distance: Distance, bins: int = 10) -> AveragePrecision:
-    """The loss; see `AveragePrecision`."""
+    """Build the loss; see `AveragePrecision`."""
     return AveragePrecision(distance, bins)

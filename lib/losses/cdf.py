@@ -1,8 +1,8 @@
 """DSM's loss: d_pos − d_neg of each triplet, weighted by how hard it is among recent ones (Eq. 4, 5).
 
-The weight is the value of a CDF that follows the batches (Sec. 4.2) and a constant for the gradient. The
-distribution is of distances as they are compared at test, which for binary descriptors are those of
-their signs; the loss takes those that have a gradient (Sec. 3.2).
+The weight is the value of a CDF that is updated with every batch (Sec. 4.2), and a constant for the
+gradient. The CDF is of distances as compared at test, which for binary descriptors are distances between
+signs. The loss itself takes distances that have a gradient (Sec. 3.2).
 """
 
 import torch
@@ -14,26 +14,27 @@ from lib.distances import Distance
 OF = ("difference", "positive", "negative")
 FORMS = ("histogram", "gaussian")
 LOOKUPS = ("floor", "interpolated")
-# A running deviation below this share of the extent is taken for it.
+# The least running deviation, as a share of the extent; a smaller one is raised to it.
 LEAST_DEVIATION = 1e-4
 
 
 class Weighted(nn.Module):
     """Losses w_i (d_pos − d_neg), (n,) in float32 at least (Eq. 4).
 
-    A form of the distribution has buffers, which `of_batch` computes for one batch and `cdf` reads. The
-    first batch sets them, each later one moves them; whether there was one is part of the state.
+    A subclass is a form of the distribution. It keeps buffers, which `of_batch` computes for one batch
+    and `cdf` reads. The first batch sets them and each later one moves them; whether there has been a
+    batch is part of the state.
 
     Args:
-        of: what the distribution is of: the "difference" d_pos − d_neg (Eq. 5), "positive" d_pos or
-            "negative" d_neg (Table 4). The closer the negative, the harder the triplet, so that the
-            weight is then 1 − CDF.
-        momentum: what the newest batch counts, in (0, 1].
-        extent: of the largest distance, on the scale that the loss takes.
-        distance: of codes; needed where they are binary and ``of`` is not "difference".
+        of: the quantity with this distribution: the "difference" d_pos − d_neg (Eq. 5), "positive"
+            d_pos or "negative" d_neg (Table 4). For "negative" the weight is 1 − CDF, because a
+            triplet is harder the closer its negative.
+        momentum: weight of the newest batch, in (0, 1].
+        extent: the largest distance, on the scale that the loss takes.
+        distance: distance between codes; needed where they are binary and ``of`` is not "difference".
 
     Raises:
-        ValueError: a momentum out of range, or no positive extent.
+        ValueError: the momentum is out of range, or the extent is not positive and finite.
     """
 
     def __init__(self, of: str, momentum: float, extent: float, distance: Distance | None):
@@ -46,14 +47,14 @@ class Weighted(nn.Module):
         self.register_buffer("started", torch.tensor(False))
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses (n,), with weights for which this batch has been counted in.
+        """Return the losses (n,), with weights in which this batch already counts.
 
         `seen` holds the mean weight as "mean_weight" and the share of values beyond ±extent as
         "beyond_share".
 
         Raises:
-            FloatingPointError: a distance is not finite; what was kept of earlier batches stays.
-            ValueError: binary descriptors without the distance of their codes.
+            FloatingPointError: a distance is not finite; the state from earlier batches is unchanged.
+            ValueError: descriptors are binary and there is no distance between codes.
         """
         values = self.values(triplets)
         difference = _wide(triplets.positive) - _wide(triplets.negative)
@@ -68,7 +69,7 @@ class Weighted(nn.Module):
 
     @torch.no_grad()
     def values(self, triplets: Triplets) -> Tensor:
-        """(n,) what the distribution is of, on the codes."""
+        """Return the values (n,) that the distribution is of, computed on the codes."""
         difference = _wide(triplets.mined)
         if self.of == "difference":
             return difference
@@ -81,7 +82,7 @@ class Weighted(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Moves the distribution towards a batch of values (n,); to it, if it is the first."""
+        """Move the distribution towards a batch of values (n,), or set it from the first batch."""
         rate = self.momentum if self.started else 1.0
         for name, now in self.of_batch(values).items():
             setattr(self, name, (1 - rate) * getattr(self, name) + rate * now)
@@ -89,7 +90,7 @@ class Weighted(nn.Module):
 
     @torch.no_grad()
     def weights(self, values: Tensor) -> Tensor:
-        """Weights (n,) in [0, 1] of values (n,) by the distribution as it stands (Eq. 5)."""
+        """Weights (n,) in [0, 1] of values (n,) by the current distribution (Eq. 5)."""
         below = self.cdf(values)
         return 1 - below if self.of == "negative" else below
 
@@ -97,18 +98,19 @@ class Weighted(nn.Module):
 class Histogram(Weighted):
     """The distribution as a histogram that decays exponentially; see `Weighted`.
 
-    A value between two nodes counts for both, the more the closer it lies. Of triplets that are all
-    alike, a share f of the way from one node to the next, each gets the same weight: 1 − f at the floor,
-    1 − f + f² interpolated.
+    A value between two nodes counts for both, more for the closer one. If all triplets are alike, with
+    a value at a share f of the way from one node to the next, each gets the same weight: 1 − f for
+    "floor", 1 − f + f² for "interpolated".
 
     Args:
-        bins: its length B; the nodes are −extent + j · 2 extent / (B − 1), j from 0 to B − 1.
-        lookup: the CDF is the cumulative sum up to the "floor" node, the last that is not above the
-            value, so that the hardest triplet can get less than 1; or "interpolated" between two nodes.
-        extent: the same; a value beyond ±extent is taken for the end.
+        bins: length B of the histogram; its nodes are −extent + j · 2 extent / (B − 1), j from 0 to
+            B − 1.
+        lookup: "floor" takes the cumulative sum up to the last node that is not above the value, so
+            that the hardest triplet can get less than 1; "interpolated" interpolates between two nodes.
+        weighted: arguments of `Weighted`; a value beyond ±extent counts at the end.
 
     Raises:
-        ValueError: fewer than two bins; or as `Weighted`.
+        ValueError: fewer than two bins; or as `Weighted` raises.
     """
 
     def __init__(self, bins: int, lookup: str, **weighted: object):
@@ -124,25 +126,25 @@ class Histogram(Weighted):
         return {"histogram": (1 - self._beyond(values).abs()).clamp(min=0).mean(0)}
 
     def cdf(self, values: Tensor) -> Tensor:
-        """(n,) cumulative sums of the histogram, in [0, 1]."""
+        """Return the CDF at values (n,), cumulative sums of the histogram in [0, 1]."""
         beyond = self._beyond(values)
         counted = beyond >= 0 if self.lookup == "floor" else (beyond + 1).clamp(0, 1)
-        # No product of matrices, which autocast would take in half precision, and no running sum, whose
-        # order of additions a GPU does not fix.
+        # Not a matrix product, which autocast would compute in half precision, and not a running sum,
+        # whose order of additions a GPU does not fix.
         return (counted * self.histogram).sum(1).clamp(max=1)
 
     def _beyond(self, values: Tensor) -> Tensor:
-        """(n, B) by how many bins each value lies beyond each node."""
+        """Return by how many bins each value lies beyond each node, (n, B)."""
         inside = values.clamp(-self.extent, self.extent) + self.extent
         return (inside * (len(self.places) - 1) / (2 * self.extent))[:, None] - self.places
 
 
 class Gaussian(Weighted):
-    """The distribution as a normal one, w = ½ (1 + erf((x − μ) / (σ √2))); see `Weighted`.
+    """The distribution as a Gaussian, w = ½ (1 + erf((x − μ) / (σ √2))); see `Weighted`.
 
-    Mean and variance run at the rate of the momentum; a batch's variance is about its own mean and
-    divided by n. Of triplets that are all alike each gets the weight ½, since σ is taken for
-    `LEAST_DEVIATION` of the extent where it is less.
+    Mean and variance are running averages with the momentum as rate; a batch's variance is about its own
+    mean and divided by n. If all triplets are alike, each gets the weight ½, because σ is at least
+    `LEAST_DEVIATION` of the extent.
     """
 
     def __init__(self, **weighted: object):
@@ -155,7 +157,7 @@ class Gaussian(Weighted):
         return {"mean": values.mean(), "variance": values.var(correction=0)}
 
     def cdf(self, values: Tensor) -> Tensor:
-        """(n,) in [0, 1]."""
+        """Return the CDF at values (n,), in [0, 1]."""
         deviation = self.variance.sqrt().clamp(min=LEAST_DEVIATION * self.extent)
         return torch.special.ndtr((values - self.mean) / deviation)
 
@@ -169,10 +171,10 @@ def build(
     extent: float = 2.0,
     distance: Distance | None = None,
 ) -> Weighted:
-    """The loss; see `Weighted`, and for its forms `Histogram` and `Gaussian`, which has no bins.
+    """Build the loss; see `Weighted` and its forms `Histogram` and `Gaussian`, which has no bins.
 
     Raises:
-        ValueError: an unknown name, or as the form raises.
+        ValueError: a name is unknown, or as the form raises.
     """
     named = {"of": (of, OF), "form": (form, FORMS), "lookup": (lookup, LOOKUPS)}
     for name, (chosen, known) in named.items():
@@ -183,5 +185,5 @@ def build(
 
 
 def _wide(distances: Tensor) -> Tensor:
-    """In float32 at least: half precision has too few digits for a bin."""
+    """Convert to float32 or wider: half precision has too few digits for a bin."""
     return distances.to(torch.promote_types(distances.dtype, torch.float32))

@@ -1,4 +1,4 @@
-"""d_pos − d_neg of the hardest triplets of the batch alone: a margin that is hard and dynamic.
+"""d_pos − d_neg of only the hardest triplets of the batch: a margin that is hard and dynamic.
 
 DeepDesc back-propagates the hardest eighth; DSM compares with it (Sec. 2, Table 3).
 """
@@ -10,10 +10,10 @@ from lib.descriptions import Triplets
 
 
 class HardestFraction(nn.Module):
-    """Losses (n,) of n triplets, whose mean is that of d_pos − d_neg over those kept.
+    """Losses (n,) of n triplets, whose mean is the mean of d_pos − d_neg over the triplets kept.
 
     Args:
-        fraction: of the batch that is kept, in (0, 1]; rounded to whole triplets, one at least.
+        fraction: share of the batch that is kept, in (0, 1]; rounded to whole triplets, at least one.
 
     Raises:
         ValueError: the fraction is out of range.
@@ -26,10 +26,10 @@ class HardestFraction(nn.Module):
         self.fraction = fraction
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """d_pos − d_neg times n over the number kept, 0 for the others.
+        """Return d_pos − d_neg times n over the number kept, and 0 for the other triplets.
 
-        Hard is where the difference is large on what is compared at test; of equally hard triplets the
-        first are kept. `seen` holds as "margin" the one that would have cut there.
+        A triplet is hard if the difference is large on the descriptors compared at test; of equally hard
+        ones the first are kept. `seen` holds as "margin" the margin that would have cut at this place.
         """
         n = len(triplets.mined)
         kept = max(1, round(self.fraction * n))
@@ -40,5 +40,5 @@ class HardestFraction(nn.Module):
 
 
 def build(fraction: float) -> HardestFraction:
-    """The loss; see `HardestFraction`."""
+    """Build the loss; see `HardestFraction`."""
     return HardestFraction(fraction)

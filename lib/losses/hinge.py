@@ -29,5 +29,5 @@ class Hinge(nn.Module):
 
 
 def build(margin: float = 1.0) -> Hinge:
-    """The loss; see `Hinge`."""
+    """Build the loss; see `Hinge`."""
     return Hinge(margin)

@@ -1,7 +1,7 @@
-"""L2-Net's loss (Tian et al., CVPR 2017), E1 + E2 + E3, of all descriptors and maps of the batch.
+"""L2-Net's loss (Tian et al., CVPR 2017), E1 + E2 + E3, over all descriptors and maps of the batch.
 
 The paper could not be read for this study: the terms are from memory of it, and a public port has the
-same. With y¹ and y² the unit descriptors of anchors and positives:
+same terms. With y¹ and y² the unit descriptors of anchors and positives:
 
     E1 = −½ Σ_i (log s^c_ii + log s^r_ii), s the softmax of 2 − ‖y¹_i − y²_j‖ over columns and over rows
     E2 = ½ Σ_{p ≠ q} (r¹_pq² + r²_pq²), r the correlations between dimensions before normalisation
@@ -19,8 +19,8 @@ from lib.distances import euclidean
 class L2NetLoss(nn.Module):
     """Losses (n,) of n pairs, whose sum is E1 + E2 + E3.
 
-    A pair has its own terms of E1 and E3 and an n-th of E2, which belongs to the batch. Their mean is
-    therefore an n-th of the paper's sum, with the weights of the terms unchanged.
+    A pair's loss is its own terms of E1 and E3 plus 1/n of E2, which belongs to the batch. The mean of
+    the losses is therefore 1/n of the paper's sum, with the weights of the terms unchanged.
     """
 
     def __init__(self):
@@ -28,10 +28,10 @@ class L2NetLoss(nn.Module):
         self.distance = euclidean.build(power=1)
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; `seen` holds the three terms' means over pairs as "e1", "e2" and "e3".
+        """Return the losses; `seen` holds the three terms' means over pairs as "e1", "e2" and "e3".
 
         Raises:
-            ValueError: the network hands out no maps.
+            ValueError: the network returns no maps.
         """
         described = triplets.descriptions
         if not described.maps:
@@ -48,17 +48,17 @@ class L2NetLoss(nn.Module):
 
 
 def build() -> L2NetLoss:
-    """The loss; see `L2NetLoss`."""
+    """Build the loss; see `L2NetLoss`."""
     return L2NetLoss()
 
 
 def _wide(tensor: Tensor) -> Tensor:
-    """In float32 at least: autocast leaves maps in half precision, whose products would overflow."""
+    """Convert to float32 or wider: autocast leaves half-precision maps, and their products overflow."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def _unlikeliness(scores: Tensor) -> Tensor:
-    """−½ (log softmax over columns + log softmax over rows) at ii, (n,), of scores (n, n)."""
+    """−½ (log softmax over columns + log softmax over rows) of scores (n, n), its diagonal (n,)."""
     return -(scores.log_softmax(dim=1) + scores.log_softmax(dim=0)).diagonal() / 2
 
 

@@ -14,7 +14,7 @@ class Softplus(nn.Module):
     """Losses (n,) of n triplets.
 
     Args:
-        beta: β > 0, the inverse of a distance; the larger, the closer to max(d_pos − d_neg, 0).
+        beta: β > 0, the inverse of a distance; for large β the loss nears max(d_pos − d_neg, 0).
 
     Raises:
         ValueError: β is not positive and finite.
@@ -27,12 +27,12 @@ class Softplus(nn.Module):
         self.beta = beta
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; `seen` holds the mean slope by d_pos, between 0 and 1, as "mean_weight"."""
+        """Return the losses; `seen` holds the mean slope in d_pos, from 0 to 1, as "mean_weight"."""
         difference = triplets.positive - triplets.negative
         self.seen = {"mean_weight": torch.sigmoid(self.beta * difference.detach()).float().mean()}
         return F.softplus(difference, beta=self.beta)
 
 
 def build(beta: float = 1.0) -> Softplus:
-    """The loss; see `Softplus`."""
+    """Build the loss; see `Softplus`."""
     return Softplus(beta)

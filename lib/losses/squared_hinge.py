@@ -14,10 +14,10 @@ class SquaredHinge(Hinge):
     """
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; `seen` holds the share of triplets without loss as "zero_share"."""
+        """Return the losses; `seen` holds the share of triplets without loss as "zero_share"."""
         return super().forward(triplets).square()
 
 
 def build(margin: float = 1.0) -> SquaredHinge:
-    """The loss; see `SquaredHinge`."""
+    """Build the loss; see `SquaredHinge`."""
     return SquaredHinge(margin)

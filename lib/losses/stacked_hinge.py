@@ -1,8 +1,8 @@
-"""HyNet's L_B (Eq. 9): a hinge on similarities and one on distances, of the same triplet.
+"""HyNet's L_B (Eq. 9): a hinge on similarities plus a hinge on distances of the same triplet.
 
 L_B = α max(0, m₁ + s⁻ − s⁺) + max(0, m₂ + d⁺ − d⁻). The paper prints s⁺ − s⁻, which pulls positives
-apart as in L_A, s being a similarity: the sign is mended here. The distance is Euclidean, at power 1, so
-that s⁻ − s⁺ = (d⁺² − d⁻²)/2 of unit descriptors, from which the ε under its root drops out.
+apart as in L_A, because s is a similarity; the sign is corrected here. The distance is Euclidean, at
+power 1, so that s⁻ − s⁺ = (d⁺² − d⁻²)/2 for unit descriptors, and the ε under the root drops out.
 """
 
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ class StackedHinge(nn.Module):
     """Losses (n,) of n triplets with Euclidean distances between unit descriptors.
 
     Args:
-        alpha: α, what the hinge on similarities counts.
+        alpha: α, the weight of the hinge on similarities.
         similarity_margin: m₁.
         distance_margin: m₂.
 
@@ -30,7 +30,7 @@ class StackedHinge(nn.Module):
         self.similarity_margin, self.distance_margin = similarity_margin, distance_margin
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; `seen` holds the share of triplets without loss by either as "zero_share"."""
+        """Return the losses; `seen` holds the share of triplets without loss as "zero_share"."""
         positive, negative = triplets.positive, triplets.negative
         by_similarity = self.similarity_margin + (positive.square() - negative.square()) / 2
         by_distance = self.distance_margin + positive - negative
@@ -42,5 +42,5 @@ class StackedHinge(nn.Module):
 def build(
     alpha: float = 2.0, similarity_margin: float = 0.9, distance_margin: float = 1.2
 ) -> StackedHinge:
-    """The loss; see `StackedHinge`."""
+    """Build the loss; see `StackedHinge`."""
     return StackedHinge(alpha, similarity_margin, distance_margin)

@@ -1,7 +1,8 @@
-"""A weighted loss whose weights are of the pairs' own distances, where the positive is a mixed one.
+"""A weighted loss whose weights come from the pairs' plain distances, although d_pos is a mixed one.
 
-TCDesc mixes a topology distance into d_pos, and on DSM it then weighs by d_pos − d_neg of the mixed one.
-Here the loss is of the mixed one too, but histogram and CDF (DSM, Eq. 5) are of the distance alone.
+TCDesc mixes a topology distance into d_pos. With DSM's loss it then weights by d_pos − d_neg, with the
+mixed d_pos. Here the loss takes the mixed d_pos too, but the histogram and CDF (DSM, Eq. 5) take the
+plain distance.
 """
 
 from dataclasses import replace
@@ -14,11 +15,11 @@ from lib.distances import Distance
 
 
 class Unmixed(nn.Module):
-    """Losses (n,) of a loss that looks at ``mined``.
+    """Losses (n,) of a loss that weights by ``mined``.
 
     Args:
-        loss: weighs by it.
-        distance: what the triplets' distances are of, but for what is mixed in.
+        loss: the loss.
+        distance: the triplets' plain distance, before anything is mixed in.
     """
 
     def __init__(self, loss: nn.Module, distance: Distance):
@@ -26,7 +27,7 @@ class Unmixed(nn.Module):
         self.loss, self.distance = loss, distance
 
     def forward(self, triplets: Triplets) -> Tensor:
-        """The losses; `seen` is that of the loss."""
+        """Return the losses; `seen` is that of the loss."""
         with torch.no_grad():
             code = triplets.descriptions.code
             mined = self.distance.paired(*code) - triplets.negatives.distances(code, self.distance)
@@ -36,5 +37,5 @@ class Unmixed(nn.Module):
 
 
 def build(loss: nn.Module, distance: Distance) -> Unmixed:
-    """The loss; see `Unmixed`."""
+    """Build the loss; see `Unmixed`."""
     return Unmixed(loss, distance)

@@ -1,4 +1,4 @@
-"""From an image to matches: reading, keypoints, patches, descriptors, matching."""
+"""From images to matches: reading, keypoints, patches, descriptors, matching."""
 
-# Where pycolmap is loaded before Pillow, Pillow's PNGs corrupt the heap (pycolmap 4.2.1 brings a zlib).
+# If pycolmap is loaded before Pillow, Pillow's PNGs corrupt the heap (pycolmap 4.2.1 brings a zlib).
 import PIL.Image  # noqa: F401

@@ -1,11 +1,11 @@
-"""Features and matches as files: hloc's, COLMAP's database of them, and sparse models.
+"""Features and matches as files of hloc and in COLMAP's database, and sparse models.
 
-hloc (Hierarchical-Localization, Sarlin et al., CVPR 2019) has HDF5 files. ``features.h5`` has a group an
-image, by its name: ``keypoints`` (N, 2), the first pixel's centre at 0, 0; ``descriptors`` (k, N);
-``scores`` (N,); ``image_size`` (2,), width and height. ``matches.h5`` has a group a pair,
-``NAME0/NAME1`` with slashes in names made dashes: ``matches0`` (N0,), the other image's keypoint or -1,
-and ``matching_scores0`` (N0,), larger for better. ``pairs.txt`` names two images a line. All numbers are
-of 32 bits, where hloc itself halves them.
+hloc (Hierarchical-Localization, Sarlin et al., CVPR 2019) uses HDF5 files. ``features.h5`` has a group
+per image, under its name: ``keypoints`` (N, 2), with the first pixel's centre at 0, 0; ``descriptors``
+(k, N); ``scores`` (N,); ``image_size`` (2,), width and height. ``matches.h5`` has a group per pair,
+``NAME0/NAME1``, where slashes in names become dashes: ``matches0`` (N0,), the other image's keypoint or
+-1, and ``matching_scores0`` (N0,), larger for better. ``pairs.txt`` names two images per line. All
+numbers have 32 bits; hloc itself writes 16.
 """
 
 import re
@@ -25,17 +25,16 @@ from lib.files import ended_cleanly, replacing, write_bytes
 
 FEATURES, MATCHES, PAIRS = "features.h5", "matches.h5", "pairs.txt"
 Pairs = Sequence[tuple[str, str]]
-# An attribute of descriptors that are bits; hloc passes it over.
+# Attribute of descriptors that tells whether they are bits; hloc ignores it.
 _BITS = "bits"
-# Formats that COLMAP reads; for others it decodes the file.
+# Formats that COLMAP is known to read; others are tested by decoding the file.
 _READ = ("JPEG", "MPO", "PNG")
-# Of a focal length in longest sides of the image: wider than a fisheye lens is none, nor longer than
-# what wildlife is taken with.
+# Plausible focal lengths, in longest sides of the image: from a fisheye lens to a lens for wildlife.
 _PLAUSIBLE = (0.25, 10.0)
 
 
 def write_features(file: h5py.File, name: str, features: Features) -> None:
-    """An image's features; bits are written as k numbers ±1/√k, whose products order as Hamming's do."""
+    """Write an image's features; bits become k numbers ±1/√k, whose products order as Hamming's do."""
     group, descriptors = file.create_group(name), features.descriptors
     packed = descriptors.dtype == np.uint8
     if packed:
@@ -49,8 +48,10 @@ def write_features(file: h5py.File, name: str, features: Features) -> None:
 
 
 def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
-    """(N, k) float32 of an image, or (N, k / 8) uint8 of what `write_features` was given as packed bits,
-    so that ratios are of Hamming distances."""
+    """Read an image's descriptors, (N, k) float32, or (N, k / 8) uint8 if they were packed bits.
+
+    Bits are packed again so that ratios are of Hamming distances.
+    """
     stored = file[name]["descriptors"]
     values = stored[()].T
     if stored.attrs[_BITS]:
@@ -59,18 +60,18 @@ def read_descriptors(file: h5py.File, name: str) -> np.ndarray:
 
 
 def group_of(*names: str) -> str:
-    """The group of a pair of images in a file of matches, or of all pairs with the same first image."""
+    """Return the group of a pair of images in a matches file, or of all pairs with one first image."""
     return "/".join(name.replace("/", "-") for name in names)
 
 
 def write_matches(file: h5py.File, pair: tuple[str, str], matches: Matches, scores: np.ndarray) -> None:
-    """Matches of a pair.
+    """Write the matches of a pair.
 
     Args:
         file: to write to.
         pair: names of the two images.
-        matches: M of them.
-        scores: (N0,) by keypoint of the first image, 0 where it has no match.
+        matches: M matches.
+        scores: (N0,) by keypoint of the first image, 0 if it has no match.
     """
     group = file.create_group(group_of(*pair))
     partner = np.full(len(scores), -1, np.int32)
@@ -80,32 +81,31 @@ def write_matches(file: h5py.File, pair: tuple[str, str], matches: Matches, scor
 
 
 def read_matches(file: h5py.File, pair: tuple[str, str]) -> np.ndarray:
-    """(M, 2) int64 matches of a pair."""
+    """Read the (M, 2) int64 matches of a pair."""
     partner = file[group_of(*pair)]["matches0"][()].astype(np.int64)
     first = np.flatnonzero(partner >= 0)
     return np.column_stack([first, partner[first]])
 
 
 def write_pairs(path: Path, pairs: Pairs) -> None:
-    """Two names a line."""
+    """Write pairs, two names per line."""
     write_bytes(path, "".join(f"{first} {second}\n" for first, second in pairs).encode())
 
 
 def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
-    """Pairs of names, which may hold spaces; one that stands there again, either way round, is passed
-    over.
+    """Read pairs of names, which may hold spaces; skip pairs that recur in either order.
 
     Args:
         path: of the file.
-        names: of the files that there are.
+        names: of the existing files.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: no pair, or lines without two of the names; all are named.
+        ValueError: there is no pair, or lines lack two of the names; the message quotes these lines.
     """
     pairs, faults = {}, []
     for line in filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())):
-        # Any of the gaps may be the one between the names.
+        # Any gap may be the one between the two names.
         splits = [(line[: gap.start()], line[gap.end() :]) for gap in re.finditer(r"\s+", line)]
         named = [tuple(Path(name).as_posix() for name in split) for split in splits]
         pair = next((pair for pair in named if names >= {*pair} and pair[0] != pair[1]), None)
@@ -120,25 +120,26 @@ def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
 
 
 def reads(path: Path, image: Image) -> bool:
-    """Whether COLMAP reads an image of which Pillow has read the header."""
+    """Return whether COLMAP reads an image whose header Pillow has read."""
     try:
         camera = None if image.format in _READ else pycolmap.infer_camera_from_image(path)
     except (ValueError, RuntimeError):
         return False
-    # Pillow has turned a TIFF already.
+    # As sets, since Pillow has already turned a TIFF.
     return camera is None or {camera.width, camera.height} == set(image.size)
 
 
 def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
-    """A camera as `pycolmap.ImageReaderOptions` takes it.
+    """Return a camera in the form that `pycolmap.ImageReaderOptions` takes.
 
     Args:
-        text: both as COLMAP writes them, ``PINHOLE,fx,fy,cx,cy``, the first pixel's centre at 0.5, 0.5;
-            or the path of a text file with K, 3×3, the first pixel's centre at 0, 0.
-        size: width and height of its images, px.
+        text: model and parameters as COLMAP writes them, ``PINHOLE,fx,fy,cx,cy``, with the first
+            pixel's centre at 0.5, 0.5; or the path of a text file with the 3×3 matrix K, with the first
+            pixel's centre at 0, 0.
+        size: width and height of the camera's images, px.
 
     Raises:
-        ValueError: it is neither, or the principal point is outside of the images.
+        ValueError: `text` is neither, or the principal point is outside the images.
     """
     model, *parameters = text.split(",")
     try:
@@ -161,18 +162,18 @@ def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
 def write_database(
     out: Path, images: Path, pairs: Pairs, one_camera: bool = False, intrinsics: Mapping | None = None
 ) -> None:
-    """A new database with cameras, images, keypoints and matches that nobody has verified yet.
+    """Write a new database of cameras, images, keypoints and unverified matches.
 
     Args:
         out: a folder with `FEATURES` and `MATCHES` of these images and pairs; it gets `DATABASE`.
-        images: the folder of the images; cameras come from what they say of themselves.
+        images: the folder of the images; their metadata gives the cameras.
         pairs: names of two images each.
-        one_camera: whether one took all images.
-        intrinsics: of that one, as `known_camera` gives them.
+        one_camera: whether one camera took all images.
+        intrinsics: of that camera, as `known_camera` returns them.
 
     Raises:
-        ValueError: COLMAP refuses an image, or keypoints are of 16 bits, as hloc writes them: in large
-            images these are some px off.
+        ValueError: COLMAP refuses an image, or keypoints have 16 bits, as hloc writes them: in large
+            images they are some px off.
     """
     names = sorted({name for pair in pairs for name in pair})
     mode = pycolmap.CameraMode.SINGLE if one_camera or intrinsics else pycolmap.CameraMode.AUTO
@@ -202,17 +203,17 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
     """Verify the matches of a database and build models, each in a folder.
 
     Args:
-        database: with matches that nobody has verified; verified ones are added to it.
-        images: the folder of the images, which points take their colours from.
-        out: gets the models, 0, 1, …; it is made when there are any.
+        database: with unverified matches; verified ones are added to it.
+        images: the folder of the images, from which points take their colours.
+        out: gets the models as folders 0, 1, …; made only if there is a model.
 
     Returns:
-        Folders and models, first those of most images and, of equal ones, most points; none where no two
-        images could be put together.
+        Folders and models, by number of images, then of points, largest first; empty if no two images
+        could be put together.
 
     Raises:
         FileNotFoundError: there is no database.
-        FileExistsError: `out` is there.
+        FileExistsError: `out` exists.
     """
     if not database.is_file():
         raise FileNotFoundError(f"{database} is missing: describe and match the images first")
@@ -223,7 +224,7 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
         models = Path(folder, "models")
         models.mkdir()
         mapped(database, models, images)
-        # An empty folder would have the next try refused.
+        # An empty folder would make the next try fail.
         if any(models.iterdir()):
             models.rename(out)
     models = [(folder, pycolmap.Reconstruction(folder)) for folder in sorted(out.glob("*"))]
@@ -231,7 +232,7 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
 
 
 def implausible_focal_lengths(model: pycolmap.Reconstruction) -> dict[str, float]:
-    """By an image of each camera whose focal length no usual lens has: it, in longest sides."""
+    """Return focal lengths that no usual lens has, in longest sides, by an image of the camera."""
     names = {image.camera_id: image.name for image in model.images.values()}
     low, high = _PLAUSIBLE
     return {

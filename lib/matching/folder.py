@@ -1,7 +1,7 @@
-"""A folder of images described and matched, into files that hloc and COLMAP go on with.
+"""Describe and match a folder of images; write files that hloc and COLMAP can use.
 
-All files are looked at before the first image is described, and what cannot be used is set aside.
-Features are kept image by image, so that a stopped run continues.
+All files are checked before the first image is described, and unusable ones are set aside. Features are
+saved image by image, so that a stopped run can continue.
 """
 
 import hashlib
@@ -31,26 +31,26 @@ from lib.matching import files
 from lib.matching.files import FEATURES, MATCHES, PAIRS, Pairs
 from lib.matching.networks import describe
 
-# What a folder is made with and of; the features of one that is not finished.
+# File of an output folder's settings and images; folder with an unfinished one's features.
 STATE, PARTS = "describe.json", "parts"
-# Below the first, patches show little but blur; above the second, one patch shows the whole image.
+# Magnifications: below the first, patches show little but blur; above the second, the whole image.
 _NARROW, _WIDEST = 3, 100
-# EXIF's orientations by what turns the stored pixels upright, done in this order.
+# EXIF orientations by the operations that turn the stored pixels upright, applied in this order.
 _TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
-# Pillow opens no larger image; some 1 GB while they are decoded.
+# Pillow opens no larger image. Decoding one takes about 1 GB.
 MOST_PIXELS = 178_000_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a folder of images is described and matched.
+    """Settings of how a folder of images is described and matched.
 
     Attributes:
         longest_side: px to which larger images are reduced.
         magnification, device: as `describe` takes them.
         ratio, mutual: as `match` takes them.
-        one_camera: whether one camera took all images; those of another size than most are set aside.
-        camera: what is known of that one camera, as `lib.matching.files.known_camera` reads it.
+        one_camera: whether one camera took all images; images of another size than most are set aside.
+        camera: what is known of that camera, in the form that `lib.matching.files.known_camera` reads.
     """
 
     longest_side: int = 1600
@@ -72,25 +72,25 @@ def describe_and_match(
     strict: bool = False,
     log: Callable[[str], None] = print,
 ) -> None:
-    """From a folder of images to `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`, in a folder.
+    """Describe and match images; write `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`.
 
-    Images that are to be turned (EXIF) are described upright. All positions are those in the pixels as
-    stored, which COLMAP reads.
+    Images whose EXIF orientation requires turning are described upright. All positions are in the pixels
+    as stored, which COLMAP reads.
 
     Args:
-        images: the folder.
-        out: the folder to make, or one that a call with the same arguments left unfinished: it
-            continues, and ends with the same bits as if it had not been stopped.
+        images: the folder of images.
+        out: the folder to make, or one that a call with the same arguments left unfinished. The call
+            then continues, and writes the same bits as if it had not been stopped.
         detector, descriptor: as `describe` takes them.
-        settings: the rest.
-        pairs: a file of pairs; None takes each image with each later one.
-        strict: whether to refuse what would be set aside.
-        log: is told the files that are set aside, a line each, and what came out.
+        settings: all other settings.
+        pairs: a file of pairs; None pairs each image with each later one.
+        strict: whether to refuse files that would otherwise be set aside.
+        log: called with the files that are set aside, one per line, and with the outcome.
 
     Raises:
-        FileExistsError: `out` was made with other arguments or of other images, or is another folder.
+        FileExistsError: `out` was made with other arguments or from other images, or is another folder.
         filelock.Timeout: another process is writing `out`.
-        FileNotFoundError, ValueError: a file is missing, a value is none, or no pair is left to match.
+        FileNotFoundError, ValueError: a file is missing, a value is invalid, or no pair is left.
     """
     if any(".half" not in p.name for p in out.glob("[!.]*")) and not (out / STATE).exists():
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
@@ -135,16 +135,17 @@ def describe_and_match(
 def photographs(
     folder: Path, one_size: bool = False, out: Path | None = None
 ) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
-    """The files in a folder and below it, by what their headers say.
+    """Check the headers of the files in a folder and its subfolders.
 
     Args:
         folder: of the images.
         one_size: whether images of another size than most are set aside.
-        out: a folder that is passed over.
+        out: a folder to skip.
 
     Returns:
-        By name, which is the path from the folder on, in order: width and height of each image that can
-        be described, as stored, px; and what is wrong with each other file.
+        Two mappings by name, sorted; a name is the path relative to the folder. The first has width and
+        height, px, of each image that can be described, as stored. The second has the fault of each
+        other file.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -194,8 +195,10 @@ def _usable_pairs(pairs: Iterable[tuple[str, str]], usable: Set[str]) -> list[tu
 
 
 def _behaviour(describing: Callable[[np.ndarray], Features]) -> str:
-    """A digest of what a detector and a descriptor make of one image; whatever is wrong with them comes
-    to light before the first image of the folder."""
+    """Return a digest of the detector's and the descriptor's output for one image.
+
+    Any fault of either thus shows before the first image of the folder.
+    """
     blocks = np.random.default_rng(0).integers(0, 256, (16, 16), dtype=np.uint8)
     described = describing(np.kron(blocks, np.ones((8, 8), np.uint8)))
     # Rounded, since threads may change the last bits.
@@ -204,10 +207,10 @@ def _behaviour(describing: Callable[[np.ndarray], Features]) -> str:
 
 
 def _is_finished(out: Path, state: Mapping) -> bool:
-    """Whether a folder is finished; one that is not gets the state that it is made with.
+    """Return whether a folder is finished; if not, write the state that it is made with.
 
     Raises:
-        FileExistsError: it was made with another state; of one that is not finished images may differ.
+        FileExistsError: it was made with another state; an unfinished folder's images may differ.
     """
     state, path = json.loads(json.dumps(state, default=str)), out / STATE
     known, finished = json.loads(path.read_text()) if path.exists() else state, (out / DATABASE).exists()
@@ -224,8 +227,7 @@ def _is_finished(out: Path, state: Mapping) -> bool:
 def _write_features(
     images: Path, out: Path, digests: Mapping[str, str], describe_file: Callable[[Path], Features]
 ) -> dict[str, str]:
-    """Writes the file of the features of all images, and returns by name what is wrong with those that
-    have none."""
+    """Write the features file of all images; return by name the faults of images without features."""
     parts, problems = {}, {}
     for name, digest in tqdm(digests.items(), "described", unit=" images", disable=None):
         part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.h5"
@@ -245,10 +247,10 @@ def _write_features(
 
 
 def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], Features]) -> Features:
-    """Features of an image that is described upright, at positions in its stored pixels.
+    """Describe an image upright; return its features at positions in the stored pixels.
 
     Raises:
-        ValueError: as `read_grey`; or the image has no keypoints, e.g. is of one colour.
+        ValueError: as `read_grey`; or the image has no keypoints, e.g. because it has one colour.
     """
     image = read_image(path)
     orientation = image.getexif().get(ExifTags.Base.Orientation)
@@ -269,7 +271,7 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
 
 
 def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:
-    """Writes the file of the matches of pairs, from the file of features."""
+    """Write the matches file of all pairs, from the features file."""
     with (
         h5py.File(out / FEATURES) as described,
         replacing(out / MATCHES) as half,

@@ -1,9 +1,9 @@
-"""Descriptors of patches and of whole images by name, and a trained network as a file that others load.
+"""Descriptors by name, for patches and whole images; and trained networks as files that others can load.
 
-The file is safetensors, whose metadata says which module of `lib.models` the tensors are of, so it needs
-no record; a card lies beside it. The tensors are called as in the checkpoints that HardNet's and HyNet's
-authors published, so that kornia's classes of those names load the file itself where the architecture is
-theirs.
+A file is in safetensors format, and its metadata names the module of `lib.models` that the tensors
+belong to, so it needs no record. A card lies beside it. The tensors are named as in the checkpoints that
+HardNet's and HyNet's authors published, so kornia's classes of those names can load the file itself if
+the architecture is theirs.
 """
 
 import json
@@ -28,20 +28,20 @@ from lib.files import write_bytes
 from lib.models import exported, orb, published, sift
 
 HANDCRAFTED = {"sift": sift.build, "rootsift": lambda: sift.build(root=True), "orb": orb.build}
-# Committed, a folder each by its recipe's key.
+# The committed networks, one folder per recipe, named by the recipe's key.
 NETWORKS = Path(__file__).resolve().parents[2] / "networks"
 ENDING = ".safetensors"
 WEIGHTS, CARD, RECORD = "model" + ENDING, "README.md", "record.json"
-# By kornia's name, whence it downloads weights; torch's cache calls them as the first address does.
+# kornia's name of weights -> addresses to download from; torch's cache uses the first one's file name.
 _OF_KORNIA = {**hardnet.urls, "sosnet": sosnet.urls["lib"], "hynet": hynet.urls["liberty"]}
 
 
 def find(name: str) -> nn.Module:
-    """A handcrafted descriptor or a trained network, in evaluation mode.
+    """Load a handcrafted descriptor or a trained network, in evaluation mode.
 
     Args:
-        name: of `HANDCRAFTED`, of a folder in `NETWORKS`, or kornia's of weights that it has downloaded;
-            or the path of a published checkpoint or of a network exported here.
+        name: a name in `HANDCRAFTED`, a folder in `NETWORKS`, or kornia's name of weights that it has
+            downloaded; or the path of a published checkpoint or of a network exported here.
 
     Raises:
         FileNotFoundError, ValueError: as `build` of `lib.models.published` and `lib.models.exported`.
@@ -65,12 +65,12 @@ def describe(
     magnification: float = MAGNIFICATION,
     device: str = "cpu",
 ) -> Features:
-    """Keypoints of an image with their descriptors, by a network or as `image_features` has it.
+    """Find an image's keypoints and describe them with a network or a function of patches.
 
     Args:
         image, keypoints, magnification: as `image_features` takes them.
-        descriptor: of patches: a network of `lib.models` in evaluation mode, as `find` and
-            `lib.study.runs.load_network` give it, or a function like `Subject.describe`.
+        descriptor: a network of `lib.models` in evaluation mode, as `find` and
+            `lib.study.runs.load_network` return it, or a function of patches like `Subject.describe`.
         device: the network's.
     """
     if isinstance(descriptor, nn.Module):
@@ -79,18 +79,18 @@ def describe(
 
 
 def patch_descriptors(network: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
-    """Descriptors of patches, whose grey values are told by their type.
+    """Describe patches with a network; their data type gives the range of the grey values.
 
     Args:
         network: in evaluation mode, on `device`.
-        patches: (m, 64, 64), uint8 of 0 to 255 or floating of 0 to 1.
+        patches: (m, 64, 64), uint8 from 0 to 255 or floating point from 0 to 1.
         device: the network's.
 
     Returns:
         (m, k) float32, or (m, k / 8) uint8 of packed bits.
 
     Raises:
-        ValueError: other types or values.
+        ValueError: patches have another type or other values.
     """
     if np.issubdtype(patches.dtype, np.floating) and ((patches >= 0) & (patches <= 1)).all():
         patches = (255 * patches).round().astype(np.uint8)
@@ -100,11 +100,12 @@ def patch_descriptors(network: nn.Module, patches: np.ndarray, device: str = "cp
 
 
 def folded(network: nn.Module) -> nn.Module:
-    """A copy whose batch norms are folded into the convolutions before them: up to rounding the same
-    descriptors, L2-Net's in 0.55 of the time.
+    """Return a copy whose batch norms are folded into the convolutions before them.
+
+    The descriptors are the same up to rounding; L2-Net takes 0.55 of the time.
 
     Args:
-        network: in evaluation mode; one without such a batch norm is returned as it is.
+        network: in evaluation mode; a network without batch norm is returned unchanged.
     """
     if not any(isinstance(layer, nn.BatchNorm2d) for layer in network.modules()):
         return network
@@ -118,14 +119,15 @@ def folded(network: nn.Module) -> nn.Module:
 
 
 def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) -> None:
-    """Writes a network with what `lib.models.exported` needs to build it again, the sets that it was
-    trained on, and the digest by which its record knows the weights.
+    """Write a network with what `lib.models.exported` needs to build it again.
+
+    The metadata also holds the train set and the digest of the weights that is in the run's record.
 
     Args:
         path: the file to make.
-        network: a run's.
+        network: the run's network.
         record: of the run.
-        half: with numbers of 16 bits, in half the bytes.
+        half: whether to store numbers in 16 bits, in half the bytes.
     """
     config = record["config"]
     metadata = {
@@ -142,10 +144,10 @@ def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) ->
 
 
 def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
-    """A model card, Markdown: what it is, what it was trained on, how to use it, what for.
+    """Return a model card in Markdown: what the network is, its training, its use and its purpose.
 
     Args:
-        network: a run's.
+        network: the run's network.
         record: of the run.
         terms: what the owners of its train set's images ask for.
     """

@@ -1,4 +1,4 @@
-"""COLMAP's SIFT as a model: ETH's benchmark of structure from motion has it as its row "SIFT"."""
+"""COLMAP's SIFT as a model: the row "SIFT" of ETH's benchmark of structure from motion."""
 
 from torch import Tensor, nn
 
@@ -6,12 +6,12 @@ from lib.features.detectors import colmap_sift
 
 
 class ColmapSift(nn.Module):
-    """COLMAP's SIFT as what is evaluated on whole images; it describes no patches."""
+    """COLMAP's SIFT, which is evaluated on whole images and describes no patches."""
 
     of_image = staticmethod(colmap_sift)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Refused.
+        """Refuse to describe patches.
 
         Raises:
             TypeError: always.

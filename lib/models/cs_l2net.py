@@ -1,9 +1,10 @@
-"""CS-L2-Net (Tian et al., CVPR 2017): two L2-Nets, one of the whole patch and one of its centre.
+"""CS-L2-Net (Tian et al., CVPR 2017): two L2-Nets, one for the whole patch and one for its centre.
 
-As in its authors' description code (yuruntian/L2-Net, ``cal_L2Net_des.m``), the surround is the 64×64
-patch at half its size, here by 2×2 means and there by MATLAB's bicubic ``imresize``; the centre is rows
-and columns 17 to 48, counted from 1, as they are; each tower subtracts a mean image of its own. The
-paper fine-tunes the central tower with the surround fixed; here both learn together from scratch.
+As in the authors' description code (yuruntian/L2-Net, ``cal_L2Net_des.m``), the surround is the 64×64
+patch at half its size, and the centre is rows and columns 17 to 48, counted from 1, at full size. The
+patch is halved by 2×2 means here and by MATLAB's bicubic ``imresize`` there. Each tower subtracts its
+own mean image. The paper fine-tunes the central tower with the surround fixed; here both learn together
+from scratch.
 """
 
 import math
@@ -18,11 +19,11 @@ _MIDDLE = slice(16, 48)
 
 
 class CSL2Net(nn.Module):
-    """From a 64×64 patch to a unit descriptor of length 256, the surround's half first.
+    """Network from a 64×64 patch to a unit descriptor of length 256, the surround's half first.
 
     Args:
-        width: share of the inner channels of either tower.
-        dropout: before the last convolution of either tower.
+        width: share of the inner channels of each tower.
+        dropout: dropout rate before the last convolution of each tower.
     """
 
     input_size = 64
@@ -36,16 +37,16 @@ class CSL2Net(nn.Module):
         """Descriptors and maps of grey patches (n, 1, 64, 64) on any one scale.
 
         Returns:
-            (n, 256) before normalisation; the surround's first and last map, the centre's.
+            (n, 256) before normalisation; the surround's first and last map, then the centre's.
         """
         surround, *around = self.surround.raw(F.avg_pool2d(patches, 2))
         centre, *within = self.centre.raw(patches[:, :, _MIDDLE, _MIDDLE])
         return torch.cat([surround, centre], dim=1), *around, *within
 
     def normalise(self, raw: Tensor) -> Tensor:
-        """Unit descriptors (n, 256) of which each tower has half, in float32.
+        """Unit descriptors (n, 256), half from each tower, in float32.
 
-        The authors concatenate two unit descriptors; the root of 2 changes no order of distances.
+        The authors concatenate two unit descriptors; dividing by √2 does not reorder distances.
         """
         towers = raw.float().unflatten(1, (2, -1))
         return F.normalize(towers, dim=2).flatten(1) / math.sqrt(2)
@@ -55,5 +56,5 @@ class CSL2Net(nn.Module):
         return self.normalise(self.raw(patches)[0])
 
 
-# Makes a freshly initialised one.
+# Builds a freshly initialised network.
 build = CSL2Net

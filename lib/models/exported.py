@@ -1,7 +1,7 @@
-"""Networks of this study as `lib.matching.networks` exports them: safetensors with what they are of.
+"""Networks of this study as `lib.matching.networks` exports them: safetensors with metadata.
 
-The file's metadata names the module of `lib.models` whose tensors it holds, its options and its width,
-so no record is needed.
+The metadata of a file names the module of `lib.models` that the tensors belong to, its options and its
+width, so no record is needed.
 """
 
 import json
@@ -16,16 +16,16 @@ from lib.models.published import checked_content
 
 
 def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
-    """The network of a file, in evaluation mode, on the CPU, with numbers of 32 bits.
+    """Load the network of a file, in evaluation mode, on the CPU, in float32.
 
     Args:
         weights: the file.
-        sha256: of it, in hexadecimal; None for any.
+        sha256: SHA-256 of the file, in hexadecimal; None accepts any.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is another file than asked for, no such file, a damaged one, or of another network
-            than it says.
+        ValueError: the file is not the one asked for, not an exported network, damaged, or of another
+            network than it says.
     """
     path = Path(weights)
     content = checked_content(path, sha256)
@@ -34,7 +34,7 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
             model, width = (json.loads(file.metadata()[key]) for key in ("model", "width"))
         network = import_module(f"{__package__}.{model['name']}").build(width=width, **model["options"])
         network.load_state_dict(safetensors.torch.load(content), strict=True)
-    # What a file raises that another program wrote, or this one for another network, is not known.
+    # A file from another program, or for another network, may raise any exception.
     except Exception as error:
         raise ValueError(f"{path} holds no network of this study or a damaged one: {error!r}") from error
     return network.eval()

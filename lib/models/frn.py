@@ -1,9 +1,10 @@
 """Filter response normalisation and its thresholded linear unit (Singh and Krishnan, 2019), as HyNet has
 them after each convolution (Sec. 3.3, Eq. 8).
 
-With the two written out, a training step on a CPU takes three times as long as L2-Net's, since each of
-their operations passes over the whole map. `Fused` runs each pair of them as one, by hand: a stretch of
-patches stays in the cache through all passes, and only the input is kept for the backward pass.
+With the two as plain tensor operations, a training step on a CPU takes three times as long as L2-Net's,
+because each operation passes over the whole map. `Fused` runs an FRN and its TLU as one handwritten
+function: a stretch of patches stays in the cache through all passes, and only the input is kept for the
+backward pass.
 """
 
 import math
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-# Values of a stretch on a CPU, half a megabyte in float32, and of the rows that its passes run along.
+# Values in a stretch on a CPU (half a megabyte in float32), and in the rows that its passes run along.
 STRETCH = 2**17
 ROW = 256
 
@@ -21,12 +22,12 @@ ROW = 256
 class FRN(nn.Module):
     """f̂ = γ f / √(ν² + |ε|) + β of maps (n, c, h, w), ν² the mean of f² over a map's pixels (Eq. 8).
 
-    No mean is subtracted, and nothing depends on the other patches. Computed in float32 at least;
-    in training `FRNTLU` computes it.
+    No mean is subtracted, and the result does not depend on other patches. It is computed in float32 at
+    least; in training `FRNTLU` computes it.
 
     Args:
-        channels: c; each has its γ (``weight``), 1 at first, and β (``bias``), 0 at first.
-        epsilon: a buffer of shape (1,), as in the published checkpoints.
+        channels: c; each channel has a γ (``weight``), initially 1, and a β (``bias``), initially 0.
+        epsilon: ε, kept in a buffer of shape (1,), as in the published checkpoints.
     """
 
     def __init__(self, channels: int, epsilon: float = 1e-6):
@@ -36,33 +37,33 @@ class FRN(nn.Module):
         self.register_buffer("eps", torch.tensor([epsilon]))
 
     def forward(self, maps: Tensor) -> Tensor:
-        """f̂, in the type of the maps."""
+        """Return f̂ in the type of the maps."""
         wide = maps.to(_wide(maps))
         power = wide.square().mean(dim=(2, 3), keepdim=True)
         return (self.weight * wide * (power + self.eps.abs()).rsqrt() + self.bias).to(maps.dtype)
 
 
 class TLU(nn.Module):
-    """max(f̂, τ) of maps (n, c, h, w), with a threshold τ a channel, −1 at first (Sec. 4)."""
+    """max(f̂, τ) of maps (n, c, h, w), with one threshold τ per channel, initially −1 (Sec. 4)."""
 
     def __init__(self, channels: int):
         super().__init__()
         self.tau = nn.Parameter(-torch.ones(1, channels, 1, 1))
 
     def forward(self, maps: Tensor) -> Tensor:
-        """The maps where they are above τ, else τ."""
+        """Return the maps where they are above τ, else τ."""
         return torch.maximum(maps, self.tau.to(maps.dtype))
 
 
 class Fused(nn.Sequential):
-    """Layers one after the other, of which each FRN has a TLU behind it; the two run as one.
+    """A sequence of layers in which a TLU follows each FRN; the two run as one.
 
-    In evaluation mode with gradients they run one by one, since torch.func, by which per-sample
-    gradients are taken, transforms only what is written out.
+    In evaluation mode with gradients they run one by one, because torch.func, which computes per-sample
+    gradients, transforms plain tensor operations only.
     """
 
     def forward(self, maps: Tensor) -> Tensor:
-        """What the last layer gives."""
+        """Return the output of the last layer."""
         fused = self.training or not torch.is_grad_enabled()
         layers = iter(self)
         for layer in layers:
@@ -76,8 +77,8 @@ class Fused(nn.Sequential):
 class FRNTLU(torch.autograd.Function):
     """max(γ f / √(ν² + |ε|) + β, τ) of maps (n, c, h, w); γ, β and τ of shape (1, c, 1, 1), ε of (1,).
 
-    Given and handed out with the channels last in memory. Where f̂ equals τ, the gradient is τ's. With
-    r = 1 / √(ν² + |ε|) a map, g the gradient where f̂ > τ and else 0, Σ over a map's N pixels:
+    Maps have the channels last in memory. Where f̂ equals τ, the gradient goes to τ. With
+    r = 1 / √(ν² + |ε|) for each map, g the gradient where f̂ > τ and else 0, Σ over a map's N pixels:
 
     ∂f = γ r (g − f r² Σ g f / N), ∂γ = Σ_n r Σ g f, ∂β = Σ_n Σ g; ∂τ is the rest of the gradient.
     """
@@ -111,7 +112,7 @@ class FRNTLU(torch.autograd.Function):
         by_map = rows.per_map(factor), shrunk, along
         for f, g, to_f, scale, less, product in rows.stretches((maps, gradient, to_maps), by_map):
             f, g = f.to(rows.wide), g.to(rows.wide)
-            # f̂ − τ once more, so that the output need not be kept.
+            # Recompute f̂ − τ, so that the output need not be kept.
             passed = torch.addcmul(excess, f, scale).gt_(0).mul_(g)
             to_both += g.sum(dim=(0, 1))
             to_bias += passed.sum(dim=(0, 1))
@@ -124,9 +125,9 @@ class FRNTLU(torch.autograd.Function):
 
 
 class _Rows:
-    """Maps (n, c, h, w) as n times rows of some pixels' channels, all of about `ROW` values.
+    """Maps (n, c, h, w) as rows of about `ROW` values per patch, each with the channels of some pixels.
 
-    A few channels alone would be too short for a processor's vectors.
+    The channels of one pixel alone can be too few for a processor's vectors.
     """
 
     def __init__(self, maps: Tensor):
@@ -140,19 +141,19 @@ class _Rows:
     def stretches(
         self, maps: tuple[Tensor, ...], by_map: tuple[Tensor, ...]
     ) -> Iterator[tuple[Tensor, ...]]:
-        """The rows of a few patches' maps, views of channels_last ones, and what they have by map."""
+        """Iterate over the rows of a few patches at a time (channels_last views), with values by map."""
         channels_last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in maps]
         shape = -1, self.pixels // self.folded, self.folded * self.channels
         rows = [tensor.permute(0, 2, 3, 1).reshape(shape) for tensor in channels_last]
         return zip(*(tensor.split(self.stretch) for tensor in (*rows, *by_map)), strict=True)
 
     def per_channel(self, values: Tensor) -> Tensor:
-        """A value a channel, along a row."""
+        """Repeat one value per channel along a row."""
         return values.detach().view(-1).to(self.wide).repeat(self.folded)
 
     def per_map(self, values: Tensor) -> Tensor:
-        """A value a map (m, c), along the rows of its patch."""
-        # Several times as fast as `repeat`, which here costs as much as a pass over the maps.
+        """Repeat one value per map, (m, c), along the rows of its patch."""
+        # `cat` is several times as fast as `repeat`, which costs as much as a pass over the maps.
         return torch.cat([values] * self.folded, dim=1)[:, None]
 
     def channel_sums(self, row: Tensor) -> Tensor:
@@ -161,5 +162,5 @@ class _Rows:
 
 
 def _wide(maps: Tensor) -> torch.dtype:
-    """Float32 at least: squares of half precision overflow, and their sums lose digits."""
+    """Return float32 or wider: squares of half precision overflow, and their sums lose digits."""
     return torch.promote_types(maps.dtype, torch.float32)

@@ -1,7 +1,7 @@
 """HyNet (Tian et al., NeurIPS 2020; Sec. 3.3): L2-Net's convolutions, each map normalised by FRN.
 
 The state dict has the layout of the checkpoints that the authors published (``layer1.0.weight``,
-``layer1.1.tau``, …), which load into it strictly; with batch norm that of their ``L2Net`` class.
+``layer1.1.tau``, …), which load into it strictly. With batch norm it has that of their ``L2Net`` class.
 """
 
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lib.models.frn import FRN, TLU, Fused
 
 DESCRIPTOR_LENGTH = 128
-# Added to each value before the descriptor is brought to unit length (authors' code).
+# Added to each value before the descriptor is scaled to unit length (authors' code).
 EPSILON = 1e-10
 NORMS = {"frn": FRN, "batch": nn.BatchNorm2d, "instance": nn.InstanceNorm2d}
 
@@ -18,21 +18,21 @@ NORMS = {"frn": FRN, "batch": nn.BatchNorm2d, "instance": nn.InstanceNorm2d}
 class HyNet(nn.Module):
     """Seven convolutions from a 32×32 patch to a unit descriptor of length 128.
 
-    What stands around batch or instance norm in the paper's ablation is unstated. The last norm is a
-    batch norm without affine parameters in all forms (Sec. 3.3).
+    The paper does not state which layers surround batch or instance norm in its ablation. The last norm
+    is a batch norm without affine parameters in all forms (Sec. 3.3).
 
     Args:
         width: share of the inner channels; 1 is the published network. The output keeps its length.
-        norm: of the six inner maps: "frn", "batch" or "instance".
-        dropout: before the last convolution.
-        around: "hynet" for an FRN and a TLU at the input, TLU, affine norms and biases but in the last
-            convolution; or, not for FRN, "l2net", the authors' class of that name, for an instance norm
-            at the input, ReLU, no affine parameters and no biases. None is "hynet" for FRN and else
-            "l2net".
+        norm: norm of the six inner maps: "frn", "batch" or "instance".
+        dropout: dropout rate before the last convolution.
+        around: the other layers. "hynet": an FRN and a TLU at the input, TLUs, affine norms, and biases
+            except in the last convolution. "l2net", the authors' class of that name, not for FRN: an
+            instance norm at the input, ReLUs, no affine parameters and no biases. None: "hynet" for
+            FRN, else "l2net".
 
     Raises:
-        KeyError: an unknown norm.
-        ValueError: unknown surroundings, or FRN in "l2net", which has no affine parameters for it.
+        KeyError: the norm is unknown.
+        ValueError: ``around`` is unknown, or "l2net" with FRN, which needs affine parameters.
     """
 
     input_size = 32
@@ -63,7 +63,7 @@ class HyNet(nn.Module):
     def raw(self, patches: Tensor) -> Tensor:
         """Descriptors (n, 128) before normalisation, of grey patches (n, 1, 32, 32) of 0 to 255.
 
-        Their offset matters to "hynet", which subtracts no mean; their scale to neither.
+        The patches' offset matters to "hynet", which subtracts no mean; their scale matters to neither.
         """
         maps = patches
         for layer in self.children():
@@ -79,5 +79,5 @@ class HyNet(nn.Module):
         return self.normalise(self.raw(patches))
 
 
-# Makes a freshly initialised one, by PyTorch's own initialisation.
+# Builds a network with PyTorch's own initialisation.
 build = HyNet

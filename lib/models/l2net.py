@@ -16,7 +16,7 @@ class L2Net(nn.Module):
 
     Args:
         width: share of the inner channels; 1 is the published network. The output keeps its length.
-        dropout: before the last convolution; 0.3 in HardNet's code, 0.1 in DSM's.
+        dropout: dropout rate before the last convolution; 0.3 in HardNet's code, 0.1 in DSM's.
     """
 
     input_size = 32
@@ -56,11 +56,11 @@ class L2Net(nn.Module):
         return self.normalise(self.raw(patches))
 
 
-# Makes a freshly initialised one.
+# Builds a freshly initialised network.
 build = L2Net
 
 
 def standardise(patches: Tensor) -> Tensor:
-    """Each patch (n, 1, h, w) at zero mean and unit (unbiased) standard deviation; L2-Net's input."""
+    """Scale each patch (n, 1, h, w) to L2-Net's input: zero mean, unit (unbiased) standard deviation."""
     std, mean = torch.std_mean(patches, dim=(1, 2, 3), keepdim=True)
     return (patches - mean) / (std + 1e-7)

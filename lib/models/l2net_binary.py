@@ -1,7 +1,7 @@
 """L2-Net with a binary head, as DSM trains it (Sec. 3.2).
 
-The loss takes tanh of the last layer in place of unit length; what is compared at test, and so what
-negatives are mined on, are its signs.
+The loss takes tanh of the last layer in place of unit descriptors. Its signs are compared at test, so
+negatives are mined on the signs too.
 """
 
 import torch
@@ -15,11 +15,11 @@ class L2NetBinary(L2Net):
 
     Args:
         width: share of the inner channels; the output keeps its length.
-        dropout: before the last convolution.
-        length: of the descriptor in bits.
+        dropout: dropout rate before the last convolution.
+        length: length of the descriptor in bits.
 
     Raises:
-        ValueError: the length is no multiple of 8.
+        ValueError: the length is not a multiple of 8.
     """
 
     def __init__(self, width: float = 1.0, dropout: float = 0.1, length: int = 256):
@@ -33,15 +33,15 @@ class L2NetBinary(L2Net):
         self.features[-1] = nn.BatchNorm2d(length, affine=False)
 
     def normalise(self, raw: Tensor) -> Tensor:
-        """tanh (n, length), which the loss differentiates, in float32 whatever came in."""
+        """tanh values (n, length), which the loss differentiates, in float32 for any input type."""
         return raw.float().tanh()
 
     def code(self, value: Tensor) -> Tensor:
-        """Signs (n, length), 1 where the value is above 0 and else −1; what is compared at test."""
+        """Signs (n, length), which are compared at test: 1 where the value is above 0, else −1."""
         return torch.where(value > 0, 1.0, -1.0)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Bits (n, length) bool, whether the sign is 1, of grey patches (n, 1, 32, 32) on any scale.
+        """Bits (n, length) bool, true for a sign of 1, of grey patches (n, 1, 32, 32) on any scale.
 
         Raises:
             ValueError: a value is NaN, which has no sign.
@@ -52,5 +52,5 @@ class L2NetBinary(L2Net):
         return value > 0
 
 
-# Makes a freshly initialised one.
+# Builds a freshly initialised network.
 build = L2NetBinary

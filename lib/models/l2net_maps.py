@@ -1,9 +1,9 @@
-"""L2-Net as its own authors train it (Tian et al., CVPR 2017): it hands out feature maps for their loss.
+"""L2-Net as its own authors train it (Tian et al., CVPR 2017): it returns feature maps for their loss.
 
-Their loss looks at the maps after the first and after the last batch norm. As in their description code
+Their loss uses the maps after the first and after the last batch norm. As in their description code
 (yuruntian/L2-Net, ``cal_L2Net_des.m``), the mean image of the train set is subtracted before each patch
-is brought to zero mean and unit deviation. Here that image is the mean of all patches seen in training
-so far, a buffer beside the batch norms' running statistics.
+is scaled to zero mean and unit deviation. Here that image is the mean of all patches seen in training so
+far, kept in a buffer like the batch norms' running statistics.
 """
 
 import torch
@@ -13,11 +13,11 @@ from lib.models.l2net import L2Net, standardise
 
 
 class L2NetMaps(L2Net):
-    """From a 32×32 patch to a unit descriptor of length 128.
+    """Network from a 32×32 patch to a unit descriptor of length 128.
 
     Args:
-        width: share of the inner channels, as of `L2Net`.
-        dropout: before the last convolution; the paper has none.
+        width: share of the inner channels, as in `L2Net`.
+        dropout: dropout rate before the last convolution; the paper has none.
     """
 
     def __init__(self, width: float = 1.0, dropout: float = 0.0):
@@ -30,7 +30,7 @@ class L2NetMaps(L2Net):
 
         Returns:
             (n, 128) before normalisation; (n, c, 32, 32) after the first batch norm, before its ReLU;
-            (n, 128, 1, 1) after the last batch norm, the descriptors once more.
+            (n, 128, 1, 1) after the last batch norm, the descriptors again.
         """
         if self.training:
             with torch.no_grad():
@@ -45,5 +45,5 @@ class L2NetMaps(L2Net):
         return self.normalise(self.raw(patches)[0])
 
 
-# Makes a freshly initialised one.
+# Builds a freshly initialised network.
 build = L2NetMaps

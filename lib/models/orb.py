@@ -1,8 +1,8 @@
-"""ORB (Rublee et al., ICCV 2011), OpenCV's, of an upright patch: 256 comparisons of smoothed pixels.
+"""OpenCV's ORB (Rublee et al., ICCV 2011) of an upright patch: 256 comparisons of smoothed pixels.
 
 The comparisons were learned for a window of 31×31 pixels, and OpenCV replaces them by random ones at any
-other size. So that the whole patch is described, it is brought to 32×32 by 2×2 means, as for the
-networks, of which the window has all but one row and column. At 64×64 the window is the middle quarter.
+other size. To describe the whole patch, it is reduced to 32×32 by 2×2 means, as for the networks; the
+window covers all of it but one row and column. At 64×64 the window covers the middle quarter.
 """
 
 import cv2
@@ -14,7 +14,7 @@ WINDOW = 31
 
 
 class Orb(nn.Module):
-    """From a patch to 256 bits.
+    """Descriptor from a patch to 256 bits.
 
     Args:
         size: side of the input, 32 or 64 (`lib.augmentation.cut`).
@@ -23,7 +23,7 @@ class Orb(nn.Module):
     def __init__(self, size: int = 32):
         super().__init__()
         self.input_size = size
-        # One level, and no margin in which a keypoint would be refused.
+        # One pyramid level, and no margin in which a keypoint would be rejected.
         self.orb = cv2.ORB_create(nlevels=1, edgeThreshold=0, patchSize=WINDOW)
         # The pixel below and to the right of the centre; the angle is that of the patch itself.
         self.keypoint = cv2.KeyPoint(size // 2, size // 2, WINDOW, 0)

@@ -1,7 +1,7 @@
 """Descriptors that others trained: checkpoints as published, read safely and strictly.
 
-Which network a checkpoint is of is told by the names and shapes of its tensors. Only tensors in plain
-containers are read: nothing that the file holds is executed.
+The names and shapes of its tensors tell which network a checkpoint belongs to. Only tensors in plain
+containers are read: nothing in the file is executed.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lib.models import l2net, l2net_binary, tfeat
 
-# By name, for messages, what makes a network with any weights; its state dict has the shapes.
+# Name for messages -> function that builds a network with any weights; its state dict has the shapes.
 LAYOUTS: Mapping[str, Callable[[], nn.Module]] = {
     "HardNet (or L2-Net in its naming)": l2net.build,
     "DSM's binary L2-Net": l2net_binary.build,
@@ -31,28 +31,28 @@ _UNUSED = "SIFT."
 
 
 def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
-    """The network of a checkpoint, from (m, 1, 32, 32) grey patches of 0 to 255 to (m, 128) descriptors
-    or, of the binary one, to (m, 256) bits.
+    """Load the network of a checkpoint, in evaluation mode, on the CPU.
 
-    It is in evaluation mode, on the CPU. Descriptors have unit length but for TFeat's.
+    It maps grey patches (m, 1, 32, 32) of 0 to 255 to descriptors (m, 128), of unit length except
+    TFeat's, or to bits (m, 256) if it is binary.
 
     Args:
         weights: a state dict as ``torch.save`` wrote it, bare or under "state_dict" of a dict, in one
             of `LAYOUTS`.
-        sha256: of the file, in hexadecimal; None for any.
+        sha256: SHA-256 of the file, in hexadecimal; None accepts any.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is another file, no checkpoint, a damaged one, holds objects that loading could
-            execute, or its names and shapes are those of no layout; the message tells what the nearest
-            one misses and does not know.
+        ValueError: the file is not the one asked for, is no checkpoint, is damaged, or holds objects
+            that loading could execute; or its names and shapes fit no layout, and the message says
+            which tensors the nearest layout misses and does not know.
     """
     state = _read(Path(weights), checked_content(Path(weights), sha256))
     misfits: dict[str, str] = {}
     for name, build_network in LAYOUTS.items():
         network = build_network()
         try:
-            # To a plain dict torch adds batch norm's counts of batches, which 2017's files have not.
+            # To a plain dict torch adds batch norm's counts of batches, which files of 2017 lack.
             network.load_state_dict(_renamed(state, network))
         except RuntimeError as error:
             misfits[name] = " ".join(str(error).split())
@@ -64,11 +64,11 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
 
 
 def checked_content(path: Path, sha256: str | None) -> bytes:
-    """A file's bytes, which have this SHA-256, in hexadecimal; None for any.
+    """Return a file's bytes if they have this SHA-256, in hexadecimal; None accepts any.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is another.
+        ValueError: its SHA-256 is another.
     """
     content = path.read_bytes()
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
@@ -84,7 +84,7 @@ def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
             f"{path} was refused for safety: it holds more than tensors, which loading could execute, "
             "or is no checkpoint at all. Give a plain state dict"
         ) from error
-    # What foreign bytes raise depends on the first of them: KeyError, EOFError, RuntimeError, …
+    # Which exception foreign bytes raise depends on the first of them: KeyError, EOFError, …
     except Exception as error:
         raise ValueError(f"{path} is no checkpoint, or a damaged one: {error!r}") from error
     if isinstance(state, Mapping):
@@ -95,8 +95,8 @@ def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
 
 
 def _renamed(state: Mapping[str, Tensor], network: nn.Module) -> dict[str, Tensor]:
-    """The tensors that are used, those of SOSNet's ``layers.N`` also where HyNet's code calls the same
-    layers ``layer1.1`` to ``layer7.2``."""
+    """Return the tensors that are used. If ``network`` is SOSNet, HyNet's names of the same layers,
+    ``layer1.1`` to ``layer7.2``, become SOSNet's ``layers.N``."""
     names: dict[str, str] = {}
     if isinstance(network, feature.SOSNet):
         for name in network.state_dict():

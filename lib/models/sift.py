@@ -1,8 +1,8 @@
 """SIFT and RootSIFT of an upright patch that fills the descriptor's window: the handcrafted baselines.
 
-kornia's SIFT (Lowe, IJCV 2004) on the 32×32 input that the networks get; RootSIFT (Arandjelović and
+SIFT is kornia's (Lowe, IJCV 2004), on the same 32×32 input as the networks. RootSIFT (Arandjelović and
 Zisserman, CVPR 2012) is the square root of its L1-normalised form. A patch of one grey value has no
-gradient and is given the flat histogram, so that every descriptor has unit length.
+gradient and gets the flat histogram, so that every descriptor has unit length.
 """
 
 import math
@@ -12,24 +12,24 @@ from kornia.feature import SIFTDescriptor
 from kornia.filters import gaussian_blur2d
 from torch import Tensor, nn
 
-# What a patch is smoothed by already, in px of the 64: half a px by the camera, as Lowe assumes and as
-# the cutter keeps (`lib.features.patches.cut`), and half a px by the 2×2 means.
+# Smoothing that a patch already has, in px of the 64×64 patch: half a px from the camera, as Lowe
+# assumes and the cutter keeps (`lib.features.patches.cut`), and half a px from the 2×2 means.
 ALREADY = math.hypot(0.5, 0.5)
-# Px of the 64 to one of the input.
+# Px of the 64×64 patch per px of the input.
 _STEP = 2
 
 
 class Sift(nn.Module):
-    """From a 32×32 patch to a histogram of 128 bins, of unit length.
+    """Descriptor from a 32×32 patch to a histogram of 128 bins, of unit length.
 
     Args:
-        root: RootSIFT.
-        smoothing: standard deviation of the Gaussian at which gradients are taken, in px of the 64.
-            Lowe takes the keypoint's own, which is 64 / 14 = 4.6 where a patch is 14 of them wide; 0
-            for the cut as it is. What it is smoothed by already (`ALREADY`) is not added again.
+        root: whether to return RootSIFT.
+        smoothing: standard deviation of the Gaussian at which gradients are taken, in px of the 64×64
+            patch; 0 adds no smoothing. Lowe takes the keypoint's own, which is 64 / 14 = 4.6 where a
+            patch is 14 of them wide. Smoothing that a patch already has (`ALREADY`) is not added again.
 
     Raises:
-        ValueError: a smoothing above 0 and below what there is already.
+        ValueError: the smoothing is above 0 and below `ALREADY`.
     """
 
     input_size = 32

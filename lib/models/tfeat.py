@@ -1,7 +1,7 @@
 """TFeat (Balntas et al., BMVC 2016): two convolutions and a fully connected layer, tanh throughout.
 
 The layers and their names are those of the PyTorch model that the authors published
-(``features.N``, ``descr.0``), so that their checkpoints load strictly. Its descriptor is not normalised.
+(``features.N``, ``descr.0``), so that their checkpoints load strictly. The descriptor is not normalised.
 HardTFeat is the same network trained with HardNet's loss, by HardNet's authors.
 """
 
@@ -15,7 +15,7 @@ _MAP = 8  # side of the last map of a 32×32 patch: (32 - 6) / 2 - 5
 
 
 class TFeat(nn.Module):
-    """From a 32×32 patch to a descriptor of length 128, each value between -1 and 1.
+    """Network from a 32×32 patch to a descriptor of length 128, each value between -1 and 1.
 
     Args:
         width: share of the inner channels; 1 is the published network. The output keeps its length.
@@ -39,13 +39,13 @@ class TFeat(nn.Module):
     def raw(self, patches: Tensor) -> Tensor:
         """Descriptors (n, 128) of grey patches (n, 1, 32, 32).
 
-        The first layer takes each patch to zero mean and unit (biased) variance, so that 0 to 255 and
-        0 to 1 give the same descriptor, but for the 1e-5 that it adds to the variance.
+        The first layer scales each patch to zero mean and unit (biased) variance, so that 0 to 255 and
+        0 to 1 give the same descriptor, except for the 1e-5 that it adds to the variance.
         """
         return self.descr(self.features(patches).flatten(1))
 
     def normalise(self, raw: Tensor) -> Tensor:
-        """The raw descriptors (n, 128) as they are, in float32 whatever the network computed in."""
+        """The raw descriptors (n, 128) unchanged, in float32 whatever the network computed in."""
         return raw.float()
 
     def forward(self, patches: Tensor) -> Tensor:
@@ -53,12 +53,12 @@ class TFeat(nn.Module):
         return self.normalise(self.raw(patches))
 
 
-# Makes a freshly initialised one, by PyTorch's own initialisation.
+# Builds a network with PyTorch's own initialisation.
 build = TFeat
 
 
 class HardTFeat(nn.Module):
-    """TFeat's layers as HardNet's authors have them: HardNet's input, unit descriptors."""
+    """TFeat's layers as HardNet's authors use them, with HardNet's input and unit descriptors."""
 
     input_size = 32
 

@@ -1,6 +1,6 @@
-"""Negatives within the batch: which other patch each matching pair is held apart from.
+"""Negatives within the batch: which other patch is the negative of each matching pair.
 
-One module each, with `build(**options)` giving a `Mine`: from what is compared at test to `Negatives`.
+One module each, with `build(**options)` returning a `Mine`, which finds `Negatives` for a batch.
 """
 
 from collections.abc import Callable
@@ -29,16 +29,16 @@ class Negatives:
     found: Tensor
 
     def distances(self, descriptors: Tensor, distance: Distance) -> Tensor:
-        """d_neg (n,) with its gradient; the largest distance there is where none was found.
+        """Return d_neg (n,) with its gradient; the largest possible distance where none was found.
 
         Args:
             descriptors: (2, n, k) of anchors and positives.
-            distance: at the power that the loss takes.
+            distance: the distance, at the power that the loss takes.
         """
         both = descriptors.flatten(0, 1)
         mined = distance.paired(both[self.query], both[self.patch])
         return torch.where(self.found, mined, torch.full_like(mined, distance.maximum))
 
 
-# From (2, n, k) descriptors of anchors and positives, as they are compared at test.
+# From (2, n, k) descriptors of anchors and positives, as they are compared at test, to negatives.
 Mine = Callable[[Tensor, Distance], Negatives]

@@ -1,4 +1,4 @@
-"""The hardest negative in the batch, which all four papers take (HardNet), though not out of the same
+"""The hardest negative in the batch (HardNet). All four papers take it, but from different sets of
 patches: see `hardest`.
 """
 
@@ -20,7 +20,7 @@ def hardest(descriptors: Tensor, distance: Distance, *, scope: str, floor: float
 
     Args:
         descriptors: (2, n, k) of anchors a and positives p, n ≥ 2; row i of both is a matching pair.
-        distance: what is close.
+        distance: decides which patch is closest.
         scope: which pairs of patches compete, for pair i over all j ≠ i:
             "across": (a_i, p_j) and (a_j, p_i), the rows and columns of HardNet's distance matrix;
             "within": (a_i, a_j) and (p_i, p_j), AdaSample's Eq. 14 as printed;
@@ -29,7 +29,7 @@ def hardest(descriptors: Tensor, distance: Distance, *, scope: str, floor: float
             false negative and skipped, as all released codes do; 0 skips none.
 
     Returns:
-        Of equally close ones the first, in the order above and then by j.
+        Of equally close negatives the first, in the order above and then by j.
 
     Raises:
         ValueError: fewer than two pairs, or an unknown scope.
@@ -45,7 +45,7 @@ def hardest(descriptors: Tensor, distance: Distance, *, scope: str, floor: float
             distance.matrix(descriptors[query], descriptors[side]) if twin is None else twin.mT
         )
 
-    # Rounding can put the square of no distance a little below zero, and so below a floor of zero.
+    # Rounding can put a squared distance of zero a little below zero, and so below a floor of zero.
     competing = torch.cat(list(blocks.values()), dim=1).clamp(min=0)
     own = indices.repeat(len(blocks)) == indices[:, None]
     skipped = own | (competing < floor**distance.power)

@@ -1,9 +1,8 @@
-"""Another pair's positive, at random, as the negative: TFeat (Balntas et al., BMVC 2016).
+"""The positive of a random other pair as the negative: TFeat (Balntas et al., BMVC 2016).
 
-TFeat draws the negative from all patches of other points, here it comes from the batch, whose points are
-themselves drawn at random. With anchor swapping (``*`` in TFeat's own tables and in DSM's Table 1) it is
-held apart from the one of the two matching patches that it lies closer to, so that d_neg is
-min(d(a, n), d(p, n)).
+TFeat draws the negative from all patches of other points. Here it comes from the batch, whose points are
+themselves drawn at random. With anchor swapping (``*`` in TFeat's own tables and in DSM's Table 1),
+d_neg is the distance to the closer of the two matching patches, min(d(a, n), d(p, n)).
 """
 
 import torch
@@ -14,22 +13,22 @@ from lib.negatives import Mine, Negatives
 
 
 def build(swap: bool = False) -> Mine:
-    """Drawing by `another`, with anchor swapping or without."""
+    """Drawing by `another`, with or without anchor swapping."""
     return lambda descriptors, distance: another(descriptors, distance, swap=swap)
 
 
 @torch.no_grad()
 def another(descriptors: Tensor, distance: Distance, *, swap: bool) -> Negatives:
-    """The positive of a random other pair, uniformly, for each of the n pairs.
+    """Return the positive of a uniformly random other pair for each of the n pairs.
 
-    It is drawn by torch's global generator of the descriptors' device, which training seeds and whose
-    state is in its checkpoint.
+    It is drawn with torch's global generator of the descriptors' device. Training seeds this generator
+    and keeps its state in the checkpoint.
 
     Args:
         descriptors: (2, n, k) of anchors and positives, n ≥ 2; row i of both is a matching pair.
-        distance: by which a swap is decided.
-        swap: the query is the anchor or the positive, whichever is closer, the anchor of equally close
-            ones; otherwise always the anchor.
+        distance: decides which patch is closer for a swap.
+        swap: whether the query is the anchor or the positive, whichever is closer (the anchor if
+            equally close); otherwise it is always the anchor.
 
     Returns:
         Negatives, all of them found.

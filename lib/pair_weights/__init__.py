@@ -1,4 +1,4 @@
-"""Weights of a batch's matching pairs: one module each, with `build(**options)` giving a `Weigh`."""
+"""Weights of a batch's matching pairs: one module each, with `build(**options)` returning a `Weigh`."""
 
 from collections.abc import Callable
 

@@ -11,7 +11,7 @@ from lib.pair_weights import Weigh
 from lib.samplers.candidates import Choice
 
 # Identical descriptors have d = 0, and their weight would be infinite; here 1/d is at most 100.
-# `lib.samplers.adasample` has a smaller one of the same name, which only keeps log d finite.
+# The smaller constant of the same name in `lib.samplers.adasample` only keeps log d finite.
 SMALLEST_DISTANCE = 1e-2
 
 
@@ -25,22 +25,21 @@ def build(scale: str = "batch_mean") -> Weigh:
 
 
 def inverse_distance(distance: Tensor, log_normaliser: Tensor | None, *, scale: str) -> Tensor:
-    """w_i, without gradient.
+    """Return the weights w_i, without gradient.
 
     Args:
-        distance: (n,) distances d(x_i, x_i0) of the drawn pairs by which they were drawn; floored
-            at 0.01.
+        distance: (n,) distances d(x_i, x_i0) by which the pairs were drawn; floored at 0.01.
         log_normaliser: (n,) log Z of each class, Z = Σ_j d_j^(λ / L_avg) over its candidates; only
             "class" needs it.
         scale: "batch_mean": 1/d scaled to a batch mean of 1, so that the learning rate keeps its
-            meaning; "raw": 1/d; "class": Z/d scaled to a batch mean of 1, what Eq. 9 asks for when
+            meaning; "raw": 1/d; "class": Z/d scaled to a batch mean of 1, as Eq. 9 requires when
             probabilities are normalised within each class as in Alg. 1.
 
     Returns:
         (n,) weights, positive.
 
     Raises:
-        ValueError: an unknown scale, or "class" with a sampler that has no Z (Hardpos).
+        ValueError: the scale is unknown, or "class" with a sampler that has no Z (Hardpos).
     """
     logarithm = -distance.detach().clamp(min=SMALLEST_DISTANCE).log()
     if scale == "raw":

@@ -1,5 +1,5 @@
-"""Which points a batch is made of: one module each, with `build(count, device, **options)` giving a
-`Points`. A recipe that names none draws anew for each batch.
+"""Which points make up a batch: one module each, with `build(count, device, **options)` returning a
+`Points`. A recipe without one draws new points for each batch.
 """
 
 from collections.abc import Callable
@@ -7,5 +7,5 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-# From the number of points wanted, n, to n distinct ones, int64; with state_dict where it keeps a state.
+# From n, the number of points wanted, to n distinct points, int64; has state_dict if it keeps a state.
 Points = Callable[[int, torch.Generator], Tensor]

@@ -1,7 +1,7 @@
-"""All points in random order, then in another: each is used once before any is used again.
+"""All points in one random order after another: each point is used once before any is used again.
 
-DSM's code goes through its points so (Sec. 5.1, "without replacement", leaves it open). What is left of
-an order and too few for a batch is dropped, as a loader of batches does.
+DSM's code does this (Sec. 5.1, "without replacement", leaves it open). Points left at the end of an
+order that are too few for a batch are dropped, as a batch loader does.
 """
 
 import torch
@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 
 class Shuffled(nn.Module):
-    """Takes the points of a batch from the present order, and makes the next one where it ends.
+    """The source of points, which follows a random order and makes the next one where it ends.
 
     Args:
-        count: points that there are.
-        device: where their numbers live.
+        count: number of points.
+        device: device of their indices.
     """
 
     def __init__(self, count: int, device: str = "cpu"):
@@ -22,7 +22,7 @@ class Shuffled(nn.Module):
         self.register_buffer("used", torch.tensor(count))
 
     def forward(self, n: int, generator: torch.Generator) -> Tensor:
-        """(n,) int64 distinct points; n is at most their count."""
+        """Return n distinct points, (n,) int64; n is at most ``count``."""
         if int(self.used) + n > len(self.order):
             self.order = torch.randperm(len(self.order), generator=generator, device=self.order.device)
             self.used.zero_()
@@ -32,5 +32,5 @@ class Shuffled(nn.Module):
 
 
 def build(count: int, device: str = "cpu") -> Shuffled:
-    """The order; see `Shuffled`."""
+    """Build the source of points; see `Shuffled`."""
     return Shuffled(count, device)

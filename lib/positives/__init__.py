@@ -1,7 +1,7 @@
-"""Distances of matching pairs: one module each, with `build(distance, **options)` giving a `Positive`.
+"""Distances of matching pairs: one module each, whose `build(distance, **options)` returns a `Positive`.
 
-A module of its own, since TCDesc's depends on the whole batch. Which patch is the positive is drawn by
-`lib.samplers`.
+They are an axis of their own because TCDesc's depends on the whole batch. `lib.samplers` draws the patch
+that is the positive.
 """
 
 from collections.abc import Callable

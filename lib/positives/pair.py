@@ -5,5 +5,5 @@ from lib.positives import Positive
 
 
 def build(distance: Distance) -> Positive:
-    """d(a_i, p_i) of each pair."""
+    """Return a function that computes d(a_i, p_i) of each pair."""
     return lambda described: distance.paired(*described.value)

@@ -1,5 +1,5 @@
-"""TCDesc's distance of a matching pair: how far its two descriptors lie apart, and how differently they
-stand to their neighbours (Sec. III-C, III-D).
+"""TCDesc's distance of a matching pair: how far apart its two descriptors are, and how differently they
+relate to their neighbours (Sec. III-C, III-D).
 
 d⁺ = λ d_T + (1 − λ) d_E (Eq. 10): d_T compares topology vectors (Eq. 7, 8), d_E is the recipe's
 distance, and λ rises with the share of neighbours that the two have in common (Eq. 11).
@@ -16,7 +16,7 @@ from lib.distances import Distance
 from lib.positives.topology_weights import heat_kernel, linear_combination, nearest
 
 WEIGHTS = ("linear", "heat", "none")
-# The most that λ can be (Eq. 11).
+# The upper limit of λ (Eq. 11).
 CAP = 0.5
 
 
@@ -25,15 +25,15 @@ class Topology(nn.Module):
 
     Args:
         distance: d_E, at the power that the loss takes.
-        neighbours: k, the nearest of a descriptor's own set, by what is compared at test.
+        neighbours: k, the number of nearest descriptors in the same set, as compared at test.
         weigh: from descriptors (n, d) and their neighbours (n, k, d) to topology weights (n, k); None
             for d_T = 0.
         gamma: γ of Eq. 11.
-        lam: a λ that is fixed, or None for Eq. 11's.
-        per: whether Eq. 11's λ is each "sample"'s own or its mean over the "batch"; a constant for the
-            gradient.
-        mutual: what matches among the neighbours of a pair: True, those of a_i and of p_i that are each
-            other's nearest between the two sets; False, those that have their own match there.
+        lam: a fixed λ, or None for Eq. 11's.
+        per: "sample" for Eq. 11's λ of each pair, "batch" for its mean over the batch; a constant for
+            the gradient.
+        mutual: which neighbours of a pair match. True: neighbours of a_i and of p_i that are each
+            other's nearest between the two sets. False: those whose own match is in the other set.
         detached: whether neighbours are constants for the gradient.
     """
 
@@ -54,15 +54,15 @@ class Topology(nn.Module):
         self.mutual, self.detached = mutual, detached
 
     def forward(self, described: Descriptions) -> Tensor:
-        """d⁺ (Eq. 10).
+        """Return d⁺ (Eq. 10).
 
-        `seen` holds the mean λ as "mean_lambda", the share of pairs for which Eq. 11 comes to `CAP` as
+        `seen` holds the mean λ as "mean_lambda", the share of pairs for which Eq. 11 reaches `CAP` as
         "capped_share", the share of neighbours that match as "matched_share", and the mean d_T as
         "d_topology".
 
         Raises:
-            ValueError: the batch has no k neighbours for each descriptor, or these have too few
-                dimensions for linear weights.
+            ValueError: the batch has fewer than k neighbours for each descriptor, or descriptors have
+                too few dimensions for linear weights.
         """
         value, code = _wide(described.value), _wide(described.code)
         n = value.shape[1]
@@ -96,8 +96,9 @@ class Topology(nn.Module):
 
 
 def topology_distance(anchor_weights: Tensor, positive_weights: Tensor, near: Tensor) -> Tensor:
-    """d_T(a_i, p_i) = ‖T_i^a − T_i^p‖₁ / k of topology vectors T_i, whose element j is the weight of
-    neighbour j and 0 where j is none (Eq. 7, 8).
+    """d_T(a_i, p_i) = ‖T_i^a − T_i^p‖₁ / k of topology vectors T_i (Eq. 7, 8).
+
+    Element j of T_i is the weight of neighbour j, or 0 if j is not a neighbour.
 
     Args:
         anchor_weights: (n, k) topology weights of the anchors.
@@ -117,13 +118,13 @@ def topology_distance(anchor_weights: Tensor, positive_weights: Tensor, near: Te
 
 @torch.no_grad()
 def matches(descriptors: Tensor, near: Tensor, *, mutual: bool = False) -> Tensor:
-    """m(N(a_i), N(p_i)), how many of the neighbours match (Eq. 11).
+    """Return m(N(a_i), N(p_i)), the number of neighbours that match (Eq. 11).
 
     Args:
         descriptors: (2, n, d) of anchors and positives.
         near: (2, n, k) int64, their neighbours.
-        mutual: count pairs of an a_j in N(a_i) and a p_l in N(p_i) each of which is the other's nearest
-            in these sets, instead of the j for which a_j is in N(a_i) and p_j in N(p_i).
+        mutual: whether to count pairs of an a_j in N(a_i) and a p_l in N(p_i) that are each other's
+            nearest in these sets, instead of the j for which a_j is in N(a_i) and p_j in N(p_i).
 
     Returns:
         (n,) int64, 0 to k.
@@ -149,12 +150,12 @@ def build(
     t: float = 1.0,
     squared: bool = False,
 ) -> Topology:
-    """The positive; see `Topology`, and for the weights `lib.positives.topology_weights`.
+    """Build the positive; see `Topology`, and for the weights `lib.positives.topology_weights`.
 
     Args:
-        distance, neighbours, gamma, lam, per, mutual, detached: as `Topology` has them.
-        weights: "linear" (Eq. 6), which ``sum_to_one`` and ``ridge`` are of; "heat" (Eq. 3, 12), which
-            ``t`` and ``squared`` are of; "none" for the control (1 − λ) d_E.
+        distance, neighbours, gamma, lam, per, mutual, detached: as in `Topology`.
+        weights: "linear" (Eq. 6), with the options ``sum_to_one`` and ``ridge``; "heat" (Eq. 3, 12),
+            with ``t`` and ``squared``; "none" for the control (1 − λ) d_E.
 
     Raises:
         ValueError: an unknown name, k below 1, γ or the ridge below 0, a fixed λ outside [0, 1], or t
@@ -182,5 +183,5 @@ def build(
 
 
 def _wide(values: Tensor) -> Tensor:
-    """In float32 at least: half precision has too few digits for least squares."""
+    """Convert to float32 or wider: half precision has too few digits for least squares."""
     return values.to(torch.promote_types(values.dtype, torch.float32))

@@ -1,6 +1,6 @@
-"""Topology weights: how a descriptor stands to its neighbours in its own set (TCDesc, Sec. III-B).
+"""Topology weights: how a descriptor relates to its neighbours in its own set (TCDesc, Sec. III-B).
 
-A module without `build`: `lib.positives.topology` compares the weights of matching descriptors.
+This module has no `build`: `lib.positives.topology` compares the weights of matching descriptors.
 """
 
 import torch
@@ -8,25 +8,26 @@ from torch import Tensor
 
 from lib.distances import euclidean
 
-# Neighbours are nearly collinear if one lies so close to the span of nearer ones: squared distance, as a
-# share of the mean squared length. Of trained networks, 16 neighbours in batches of up to 1024 points of
-# a scene have five times that and more with topology, and twice that without (tests/test_topology.py).
+# Neighbours are nearly collinear if one lies this close to the span of nearer ones: squared distance, as
+# a share of the mean squared length. In trained networks, 16 neighbours in batches of up to 1024 points
+# of a scene have at least five times this with topology, and twice this without
+# (tests/test_topology.py).
 COLLINEAR = 1e-3
-# What then is added to the diagonal of NᵀN, likewise.
+# Added to the diagonal of NᵀN in that case, as a share of the mean squared length.
 RIDGE = 1e-2
 
 
 @torch.no_grad()
 def nearest(descriptors: Tensor, neighbours: int) -> Tensor:
-    """N(a_i): which k descriptors of the same set are nearest by Euclidean distance.
+    """Return N(a_i), the k descriptors of the same set that are nearest by Euclidean distance.
 
     Args:
         descriptors: (n, d) float32 or wider, n > k.
         neighbours: k.
 
     Returns:
-        (n, k) int64, the nearest first. No descriptor is its own neighbour, but one that is identical
-        to it is its first; of equally near ones any are taken.
+        (n, k) int64, the nearest first. No descriptor is its own neighbour, but an identical one is its
+        first. Ties are broken arbitrarily.
     """
     apart = torch.cdist(descriptors, descriptors).fill_diagonal_(torch.inf)
     return apart.topk(neighbours, largest=False).indices
@@ -35,21 +36,22 @@ def nearest(descriptors: Tensor, neighbours: int) -> Tensor:
 def linear_combination(
     centres: Tensor, near: Tensor, *, sum_to_one: bool = False, ridge: float = 0.0
 ) -> Tensor:
-    """W_i = (N_iᵀ N_i)⁻¹ N_iᵀ a_i, by which neighbours come closest to their centre (Eq. 4 to 6).
+    """W_i = (N_iᵀ N_i)⁻¹ N_iᵀ a_i, with which neighbours best combine to their centre (Eq. 4 to 6).
 
-    Nearly collinear neighbours have no such weights, or large ones with larger gradients; those of a
-    centre that has such neighbours are of a ridge of `RIDGE` at least, and identical ones share theirs
-    evenly. No other centre's weights are touched.
+    Nearly collinear neighbours have no such weights, or large ones with larger gradients. A centre that
+    has such neighbours gets weights with a ridge of at least `RIDGE`, and identical neighbours share
+    theirs evenly. The weights of other centres are unchanged.
 
     Args:
         centres: (n, d) float32 or wider, the a_i.
         near: (n, k, d) the neighbours of each, k < d; the columns of N_i, here as rows.
-        sum_to_one: the best weights that sum to one, as in Locally Linear Embedding (ref. 38).
-        ridge: what is added to the diagonal of N_iᵀ N_i, as a share of the neighbours' mean squared
-            length, which is 1 for unit descriptors; 0 is Eq. 6, except at nearly collinear neighbours.
+        sum_to_one: whether to return the best weights that sum to one, as in Locally Linear Embedding
+            (ref. 38).
+        ridge: added to the diagonal of N_iᵀ N_i, as a share of the neighbours' mean squared length,
+            which is 1 for unit descriptors; 0 is Eq. 6, except for nearly collinear neighbours.
 
     Returns:
-        (n, k) in the type of the centres, whatever the autocast.
+        (n, k) in the type of the centres, whether or not autocast is on.
 
     Raises:
         ValueError: k ≥ d.
@@ -63,11 +65,11 @@ def linear_combination(
     with torch.autocast(centres.device.type, enabled=False):
         gram = near @ near.mT
         added = _ridge(gram.detach(), ridge)
-        # The form that raises would end a diverging run in words that do not say so.
+        # `cholesky` would raise in a diverging run, with a message that does not name the cause.
         factor, _ = torch.linalg.cholesky_ex(gram + torch.diag_embed(added.expand(-1, k)))
         weights = torch.cholesky_solve(near @ centres[:, :, None], factor).squeeze(2)
         if sum_to_one:
-            # What a Lagrange multiplier adds: a multiple of (NᵀN)⁻¹ 1.
+            # A Lagrange multiplier adds a multiple of (NᵀN)⁻¹ 1.
             along = torch.cholesky_solve(torch.ones_like(weights)[:, :, None], factor).squeeze(2)
             missing = 1 - weights.sum(1, keepdim=True)
             weights = weights + along * missing / along.sum(1, keepdim=True)
@@ -75,9 +77,9 @@ def linear_combination(
 
 
 def _ridge(gram: Tensor, ridge: float) -> Tensor:
-    """(n, 1) what to add to the diagonals of (n, k, k)."""
+    """Return what to add, (n, 1), to the diagonals of ``gram`` (n, k, k)."""
     factor, failed = torch.linalg.cholesky_ex(gram)
-    # Squares of a factor's diagonal are squared distances from the span of those before.
+    # Squares of a factor's diagonal are squared distances from the span of the neighbours before.
     apart = factor.diagonal(dim1=1, dim2=2).square().amin(1)
     length = gram.diagonal(dim1=1, dim2=2).mean(1)
     collinear = (failed > 0) | (apart < COLLINEAR * length)
@@ -85,13 +87,13 @@ def _ridge(gram: Tensor, ridge: float) -> Tensor:
 
 
 def heat_kernel(centres: Tensor, near: Tensor, *, t: float, squared: bool = False) -> Tensor:
-    """exp(−‖a_i − a_ij‖ / t) (Eq. 3); with t = 1000 the paper's hard weight (Eq. 12), which is nearly 1.
+    """exp(−‖a_i − a_ij‖ / t) (Eq. 3); t = 1000 gives the paper's hard weight (Eq. 12), nearly 1.
 
     Args:
         centres: (n, d).
         near: (n, k, d) the neighbours of each.
         t: above 0.
-        squared: of the squared distance.
+        squared: whether to take the squared distance.
 
     Returns:
         (n, k) in [0, 1].

@@ -1,1 +1,1 @@
-"""What figures need of a network beyond measures: one module each, with `probe(subject, data)`."""
+"""Probes: arrays that figures need beyond metrics, one module each with `probe(subject, data)`."""

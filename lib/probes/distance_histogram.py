@@ -1,4 +1,4 @@
-"""Probe: how the distances of matching and of non-matching pairs are distributed."""
+"""Probe: the distributions of the distances of matching and of non-matching pairs."""
 
 import numpy as np
 
@@ -9,10 +9,10 @@ BINS = 80
 
 
 def probe(subject: Subject, test_set: PatchSet) -> dict[str, np.ndarray]:
-    """Counts of labelled pairs by Euclidean distance.
+    """Count labelled pairs by Euclidean distance.
 
     Args:
-        subject: what describes.
+        subject: the descriptor.
         test_set: with labelled pairs.
 
     Returns:

@@ -1,8 +1,8 @@
 """Probe: AdaSample's two-stage pipeline on real classes (Fig. 1): candidates, p_i, positive, negative.
 
-At three moments of training: the probabilities of Eq. 13 among the candidates of a few classes, the
-positive drawn by them, and the negative mined in the batch (Eq. 14). Classes, candidates and anchors
-are drawn once, so what differs between the moments is the network and the exponent λ / L_avg.
+At three moments of training, the probe gives the probabilities of Eq. 13 among the candidates of a few
+classes, the positive drawn with them, and the negative mined in the batch (Eq. 14). Classes, candidates
+and anchors are drawn once, so only the network and the exponent λ / L_avg differ between the moments.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ CLASSES = 6
 
 
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
-    """What AdaSample would draw at the first, the middle and the last kept stage of training.
+    """Draw pairs as AdaSample would at the first, the middle and the last kept stage of training.
 
     Args:
         subject: a network trained with AdaSample.
@@ -28,13 +28,13 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
 
     Returns:
         "stage" (3,) float32, fractions of training; "exponent" (3,) float32, λ / L_avg at those
-        moments, 0 before the first loss; "images" (C, c, 32, 32) uint8, the candidates of the first
-        C = 6 classes of the batch, c at most, zero at empty places; "generated" (C, c) bool, turned
-        copies; "anchor" (C,) int16, its place; (3, C, c) float32: "distance" to the anchor at power
-        1, by the sampler's distance, and "probability", NaN at the anchor and at empty places;
-        "positive" (3, C) int16, the place drawn; "negative" (3, C, 32, 32) uint8, the patch mined;
-        "near_anchor" and "found" (3, C) bool, whether it was mined for the anchor (else for the
-        positive), and whether there was one.
+        moments, 0 before the first loss; "images" (C, c, 32, 32) uint8, at most c candidates of each of
+        the first C = 6 classes of the batch, zero at empty places; "generated" (C, c) bool, which
+        candidates are turned copies; "anchor" (C,) int16, the anchor's place; (3, C, c) float32:
+        "distance" to the anchor at power 1, by the sampler's distance, and "probability", NaN at the
+        anchor and at empty places; "positive" (3, C) int16, the place drawn; "negative" (3, C, 32, 32)
+        uint8, the patch mined; "near_anchor" (3, C) bool, whether the negative was mined for the anchor
+        (else for the positive); "found" (3, C) bool, whether there was a negative.
     """
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
@@ -48,7 +48,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     steps = np.asarray(curve["step"])
 
     def at_stage(stage: float, network: nn.Module) -> dict[str, object]:
-        # At the last step on record that is no later; before the first loss draws are uniform.
+        # Exponent of the last recorded step up to the stage; before the first loss, draws are uniform.
         passed = int((steps <= stage * steps[-1] + 1e-6).sum())
         exponent = float([0.0, *curve["exponent"]][passed])
         model = with_statistics(network, candidates)

@@ -1,13 +1,13 @@
 """Probe: ‖x‖ ‖∂L/∂x‖ of a trained network's triplets, by the angle of the positive and of the negative.
 
-x is a descriptor before normalisation and L its pair's own loss, w_i included and regularisers left out.
-Normalisation divides what comes through an angle θ by ‖x‖, so that by HyNet's Eq. 3 and 4 this is
-|∂L/∂θ|; here it is what autograd gives at x. One patch of a pair is in both of its distances: gradients
-are those of the other one, and of the negative. A loss listens to both angles, and some to the whole
-batch. So beside the triplets stand curves as of `lib.theory.loss_shapes.by_angle`, at these triplets in
-place of a made-up state.
+x is a descriptor before normalisation and L the loss of its pair, with w_i and without regularisers.
+Normalisation divides the gradient through an angle θ by ‖x‖, so by HyNet's Eq. 3 and 4 the product is
+|∂L/∂θ|; here autograd computes it at x. One patch of a pair is in both distances of the triplet;
+gradients are taken at the pair's other patch and at the negative. A loss depends on both angles, and
+some losses on the whole batch. So curves as in `lib.theory.loss_shapes.by_angle` are given too, computed
+at these triplets instead of at a made-up state.
 
-Pairs are drawn at random, AdaSample's too: what differs at an angle is the loss. Networks are in
+Pairs are drawn at random, for AdaSample too, so that only the loss differs at an angle. Networks are in
 evaluation mode, at the end of training.
 """
 
@@ -31,22 +31,22 @@ from lib.recipes import Recipe, part
 from lib.theory.loss_shapes import Case, by_angle
 
 BATCHES, BINS, POINTS = 30, 36, 90
-# Of what lies in a bin, in percent.
+# Percentiles of the values in a bin.
 SPREAD = (10, 90)
 
 
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
-    """Magnitudes by angle in 30 batches of the size of training's, B = 36 bins of 5 degrees.
+    """Compute magnitudes by angle in 30 batches of training's size, in B = 36 bins of 5 degrees.
 
     Args:
-        subject: a trained network whose loss is of the distances of triplets.
+        subject: a trained network whose loss depends on the distances of triplets.
         train_set: the set it was trained on.
 
     Returns:
         "edges" (B + 1,) float32, radians from 0 to π; for both kinds, "positive" and "negative":
         "count_…" (B,) int32, "mean_…" (B,) and "spread_…" (B, 2) float32, the 10th and 90th percentile,
-        NaN in empty bins; and "curve_…" (P,) float32, |∂L/∂θ| at angles as those of the computation, the
-        other angle at the triplets' mean.
+        NaN in empty bins; and "curve_…" (P,) float32, |∂L/∂θ| at the angles of `by_angle`, with the
+        other distance at the triplets' mean.
     """
     blind = replace(subject, recipe=replace(subject.recipe, sampler=part("random_pair")))
     drawn = draw_images(blind, train_set, [subject.batch_pairs] * BATCHES)
@@ -55,7 +55,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         raws = [model.raw(images).cpu() for images in drawn]
     objective = build_objective(subject.recipe)
     case = case_of(subject.recipe, objective)
-    # What a loss knows of earlier batches, it knows of these.
+    # A loss that follows earlier batches follows these.
     for raw in raws:
         objective.loss(objective.triplets(descriptions(model, raw)))
     angles, values = torch.cat([magnitudes(case, objective, model, raw) for raw in raws], dim=2)
@@ -74,24 +74,24 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
 
 
 def case_of(recipe: Recipe, objective: Objective) -> Case:
-    """A recipe's loss with its distance and, where pairs have weights, the distance of w_i = 1/d."""
+    """Return a recipe's loss with its distance and, if pairs are weighted, the distance of w_i = 1/d."""
     weighed = recipe.pair_weight is not None
     drawn_by = parts.build("distance", recipe.sampler.options["distance"]) if weighed else None
     return Case("", objective.loss, objective.distance, drawn_by)
 
 
 def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) -> Tensor:
-    """θ and ‖x‖ ‖∂L/∂x‖ of a batch, each (2, n): of positives and of negatives.
+    """Compute θ and ‖x‖ ‖∂L/∂x‖ of a batch, each (2, n): at positives and at negatives.
 
     Args:
-        case: the recipe's; its loss is left as it is.
-        objective: the recipe's, by which negatives are mined.
-        model: whose normalisation it is.
-        raw: (2n, k) before normalisation, anchors first.
+        case: the recipe's; its loss is copied, not changed.
+        objective: the recipe's, which mines the negatives.
+        model: normalises the descriptors.
+        raw: (2n, k) descriptors before normalisation, anchors first.
     """
     mined, n = objective.triplets(descriptions(model, raw)), len(raw) // 2
     own, negative = mined.negatives.query, mined.negatives.patch
-    # A row of its own for each side of each triplet, though several show one patch.
+    # A separate row for each side of each triplet, though several may show one patch.
     leaf = raw[torch.stack([own, (own + n) % (2 * n), negative])].requires_grad_()
     unit = model.normalise(leaf.flatten(0, 1)).unflatten(0, (3, n))
     d_pos, d_neg = case.distance.paired(unit[0], unit[1:])

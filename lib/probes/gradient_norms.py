@@ -1,17 +1,16 @@
-"""Probe: informativeness and what stands in for it (AdaSample, Sec. 4.2, Eq. 2, 7, 22 to 24, Fig. 3).
+"""Probe: informativeness and its substitutes (AdaSample, Sec. 4.2, Eq. 2, 7, 22 to 24, Fig. 3).
 
-Informativeness is the norm of a sample's gradient by all parameters of the real network (Eq. 2), here
-one gradient a sample. The paper replaces it by the norm at the network's output, up to
+Informativeness is the norm of a sample's gradient with respect to all parameters of the real network
+(Eq. 2), here one gradient per sample. The paper replaces it by the norm at the network's output, up to
 a constant (Eq. 23), and that by the matching distance (Eq. 24); all three are recorded.
 
-A sample is a class's anchor with one of its candidates. Its negative is the one that training's mining
-finds when this candidate is the class's positive and each other class has one pair, whose positive
-was drawn at random once for all; it is then held fixed. So among the candidates of a class nothing
-else differs, and among stages only the network does. Networks are in evaluation mode: batch statistics
-would tie the samples of a batch together, and dropout would add its own noise. Before the first step,
-the running statistics of batch norms are those of no data, means of 0 and variances of 1, and evaluated
-with them the network is another than the one that training begins with. There they are taken from the
-candidates of the batch.
+A sample is a class's anchor with one of its candidates. Training's mining finds its negative, with this
+candidate as the class's positive and one pair of each other class, whose positive is drawn at random
+once for all. The negative is then held fixed. So nothing else differs among the candidates of a class,
+and only the network differs among stages. Networks are in evaluation mode: batch statistics would tie
+the samples of a batch together, and dropout would add its own noise. Before the first step, the running
+statistics of batch norms come from no data (means of 0, variances of 1), and a network evaluated with
+them is not the one that training begins with. At that stage they are taken from the batch's candidates.
 """
 
 import copy
@@ -32,17 +31,16 @@ from lib.samplers.adasample import anchor_distances
 from lib.samplers.candidates import uniform_below
 
 CLASSES = 32
-# Triplets described at once: what a core's cache bears, and what fills a GPU.
+# Triplets described at once: what fits a core's cache, and what fills a GPU.
 CHUNK = {"cpu": 16, "cuda": 256}
 
 
 class Samples(NamedTuple):
-    """Triplets whose gradients are asked for.
+    """Triplets whose gradients are computed.
 
     Attributes:
         images: (m, 3, 1, 32, 32) of anchor, positive and negative, 0 to 255.
-        near_anchor: (m,) bool, whether the negative is held apart from the anchor, else from the
-            positive.
+        near_anchor: (m,) bool, whether the negative's distance is to the anchor, else to the positive.
         found: (m,) bool, false where every candidate was taken for a false negative.
     """
 
@@ -52,10 +50,10 @@ class Samples(NamedTuple):
 
 
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
-    """Gradient norms at each stage of training, S of them, of the candidates of C = 32 classes.
+    """Compute gradient norms of the candidates of C = 32 classes at each of S stages of training.
 
-    The batch is as large as training's and C is no more than that. Of the c places of a class (15
-    with ``*``) the anchor's holds NaN, as do empty ones.
+    The batch is as large as training's, and C is no larger than it. Of the c places of a class (15 with
+    ``*``), the anchor's and empty ones hold NaN.
 
     Args:
         subject: a trained network.
@@ -63,13 +61,13 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
 
     Returns:
         "stage" (S,) float32, fractions of training; (S, C, c) float32: "distance" d(x_i, x_i0) at
-        power 1, by the recipe's distance, "loss", unweighted, and "full", the norm of its gradient
-        by all parameters; (S, C, c) float16: "near_anchor" (1 where the negative is held apart from
-        the anchor, 0 from the positive); "output", the norm at the descriptors of the triplet before
-        normalisation; "differences" and "sphere", the norms at the positive's unit descriptor, in all
-        directions with the loss written through ‖x − y‖, and along the sphere; "originals" (C,) int16,
-        how many of a class's places, the first ones, hold patches of the set itself, the rest being
-        generated (``*``).
+        power 1, by the recipe's distance, "loss", unweighted, and "full", the norm of its gradient with
+        respect to all parameters; (S, C, c) float16: "near_anchor", 1 where the negative's distance is
+        to the anchor, 0 where it is to the positive; "output", the norm at the descriptors of the
+        triplet before normalisation; "differences" and "sphere", the norms at the positive's unit
+        descriptor, in all directions with the loss written in ‖x − y‖, and along the sphere;
+        "originals" (C,) int16, the number of a class's places, the first ones, that hold patches of the
+        set itself, the rest being generated (``*``).
     """
     generator = torch.Generator().manual_seed(SEED)
     batch = draw(subject, train_set, generator)
@@ -116,14 +114,14 @@ def triplet_losses(
     found: Tensor,
     differences: bool = False,
 ) -> Tensor:
-    """The loss of each triplet by itself, (m,), without pair weights and regularisers.
+    """Compute the loss of each triplet by itself, (m,), without pair weights and regularisers.
 
     Args:
-        objective: one whose loss is of the distances of a triplet alone.
+        objective: one whose loss depends on a triplet's distances alone.
         descriptors: (m, 3, k) of anchor, positive and negative, of unit length.
-        near_anchor, found: as of `Samples`.
-        differences: whether distances are written by ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as Eq. 14 is
-            printed; else by inner products s = x·y, as training does. On unit descriptors both are the
+        near_anchor, found: as in `Samples`.
+        differences: whether distances are written in ‖x − y‖, with s = 1 − ‖x − y‖² / 2, as printed in
+            Eq. 14; else in inner products s = x·y, as in training. On unit descriptors both give the
             same numbers; their gradients are the same along the sphere and differ across it.
     """
     anchor, positive, negative = descriptors.unbind(-2)
@@ -139,24 +137,24 @@ def triplet_losses(
 def per_sample_gradient_norms(
     model: nn.Module, objective: Objective, samples: Samples, chunk: int | None = None
 ) -> Tensor:
-    """‖∇_θ L‖₂ of each triplet (Eq. 2), θ all parameters of the network.
+    """Compute ‖∇_θ L‖₂ of each triplet (Eq. 2), θ being all parameters of the network.
 
-    One backward pass for many triplets gives the gradients by the convolutions' outputs. From these and
-    from its inputs a convolution's own backward pass gives each triplet's gradient by its weights.
+    One backward pass for many triplets gives the gradients at the convolutions' outputs. From these and
+    its inputs, a convolution's own backward pass gives each triplet's gradient of its weights.
 
     Args:
-        model: from images (n, 1, 32, 32) to unit descriptors, in evaluation mode; all of its parameters
+        model: maps images (n, 1, 32, 32) to unit descriptors, in evaluation mode; all of its parameters
             are weights of convolutions.
-        objective: whose `triplet_losses` they are.
-        samples: m of them.
+        objective: gives the `triplet_losses`.
+        samples: m triplets.
         chunk: triplets described at once; None takes what suits the device.
 
     Returns:
         (m,) norms.
 
     Raises:
-        ValueError: the model is in training mode, where samples of a batch depend on each other, or has
-            other parameters.
+        ValueError: the model is in training mode, where samples of a batch depend on each other, or it
+            has other parameters.
     """
     model, calls, squares = copy.deepcopy(model), [], []
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
@@ -177,7 +175,7 @@ def per_sample_gradient_norms(
 
 @torch.no_grad()
 def _squared_norms(layer: nn.Conv2d, maps: Tensor, slopes: Tensor) -> Tensor:
-    """(m,) ‖∂L/∂weight‖² of triplets, from a layer's input (3m, …) and the gradient by its output."""
+    """Compute (m,) ‖∂L/∂weight‖² of triplets from a layer's input (3m, …) and its output's gradient."""
     options = layer.stride, layer.padding, layer.dilation, layer.groups
     gradients = (
         conv2d_weight(triplet, layer.weight.shape, slope, *options)
@@ -189,16 +187,16 @@ def _squared_norms(layer: nn.Conv2d, maps: Tensor, slopes: Tensor) -> Tensor:
 def output_norms(
     objective: Objective, model: nn.Module, raw: Tensor, samples: Samples
 ) -> dict[str, Tensor]:
-    """Norms of the loss's gradient at the network's output.
+    """Compute norms of the loss's gradient at the network's output.
 
     Args:
-        objective: whose loss it is.
-        model: whose normalisation it is.
+        objective: gives the loss.
+        model: normalises the descriptors.
         raw: (m, 3, k) descriptors of the triplets before normalisation.
-        samples: their sides.
+        samples: the m triplets.
 
     Returns:
-        "loss", "output", "differences" and "sphere" as `probe` has them, (m,) each.
+        "loss", "output", "differences" and "sphere" as in `probe`, (m,) each.
     """
     _, *sides = samples
     before = raw.detach().requires_grad_()

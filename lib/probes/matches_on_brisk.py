@@ -1,7 +1,7 @@
 """Probe: matches between two images of a plane, right or wrong by its homography (TCDesc, Fig. 2).
 
-Keypoints are BRISK's; TCDesc's Figure 2 has learned ones. Matched are those that are each other's
-nearest by their descriptors.
+Keypoints are BRISK's; TCDesc's Figure 2 uses learned ones. Keypoints match if their descriptors are each
+other's nearest.
 """
 
 from collections.abc import Callable
@@ -15,33 +15,34 @@ from lib.features.detectors import brisk_keypoints
 from lib.features.keypoints import Keypoints, transfer
 from lib.features.patches import cut
 
-# From an image and a number to so many keypoints of it at most.
+# From an image and a number to at most that many keypoints.
 Detect = Callable[[np.ndarray, int], Keypoints]
 MOST = 300
-# Px in the other image up to which a match is right.
+# Largest error of a right match, px in the other image.
 RIGHT = 3.0
-# Pairs of images of a kind, illumination and viewpoint, whose matches are kept to be drawn.
+# Pairs of images of each kind, illumination and viewpoint, whose matches are kept for plots.
 DRAWN = 2
 
 
 def probe(subject: Subject, images: list[HomographySequence]) -> dict[str, np.ndarray]:
-    """As `image_matches`, on BRISK's keypoints."""
+    """Return `image_matches` on BRISK's keypoints."""
     return image_matches(subject, images, brisk_keypoints)
 
 
 def image_matches(
     subject: Subject, images: list[HomographySequence], detect: Detect
 ) -> dict[str, np.ndarray]:
-    """Matches of a descriptor between two images of each sequence.
+    """Match two images of each sequence by a descriptor.
 
     Returns:
-        By sequence, S of them in the order of their names: "name" (S,) text, "right" and "matches" (S,)
-        int32. Of the first and the last of each kind, or the only one: "of" (M,) int32, a match's
-        sequence, "places" (M, 4) float32, x and y in either image, px, and "is_right" (M,) bool.
+        For S sequences in the order of their names: "name" (S,) text, "right" and "matches" (S,) int32
+        counts. For the first and the last sequence of each kind, or the only one: "of" (M,) int32, the
+        index of a match's sequence, "places" (M, 4) float32, x and y in each image, px, and "is_right"
+        (M,) bool.
     """
 
     def matched(sequence: HomographySequence) -> tuple[np.ndarray, np.ndarray]:
-        """(m, 4) positions of matches in both images, and (m,) whether each is right."""
+        """Return (m, 4) positions of matches in both images, and (m,) whether each is right."""
         greys = [sequence.grey(index) for index in MATCHED]
         keypoints = [detect(grey, MOST) for grey in greys]
         if not all(map(len, keypoints)):

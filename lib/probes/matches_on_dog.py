@@ -7,15 +7,15 @@ from lib.data.hpatches.homographies import HomographySequence
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 from lib.probes.matches_on_brisk import image_matches
 
-# OpenCV's own.
+# OpenCV's default.
 CONTRAST = 0.04
 
 
 def probe(subject: Subject, images: list[HomographySequence]) -> dict[str, np.ndarray]:
-    """As `lib.probes.matches_on_brisk.image_matches`."""
+    """Return `lib.probes.matches_on_brisk.image_matches` on SIFT's keypoints."""
     return image_matches(subject, images, detect)
 
 
 def detect(image: np.ndarray, most: int) -> Keypoints:
-    """The strongest of SIFT's keypoints, at most so many, the strongest first."""
+    """Detect SIFT's strongest keypoints, at most ``most``, the strongest first."""
     return one_a_place(dog_keypoints(image, CONTRAST))[:most]

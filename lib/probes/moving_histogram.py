@@ -1,9 +1,9 @@
-"""Probe: the moving histogram of DSM's loss, and the weights it gives, through training (Fig. 3).
+"""Probe: the moving histogram of DSM's loss, and the weights it gives, during training (Fig. 3).
 
-It is the histogram of a network at a stage, over batches drawn as training draws them: 30 of them, after
-which the first counts 4%. In training itself the network moves on while the histogram is built, by ten
-steps or so; what training kept of it lies beside the weights. As in training, networks are in training
-mode, with dropout and each batch's own statistics, but in float32 whatever the precision of training.
+At each stage, one network builds the histogram over 30 batches drawn as in training; in the end the
+first batch counts 4%. In training itself, the network changes by ten steps or so while the histogram is
+built; that histogram is saved with the weights. As in training, networks are in training mode, with
+dropout and each batch's own statistics, but in float32 whatever the precision of training.
 """
 
 import numpy as np
@@ -18,28 +18,28 @@ from lib.objective import build as build_objective
 from lib.probes.training_batch import SEED, at_stages, draw_images, in_training_mode
 
 BATCHES = 30
-# Triplets at most, and samples drawn, of the test whether they are Gaussian.
+# The test of a Gaussian: triplets at most, and samples drawn.
 TESTED, SAMPLES = 2048, 499
 
 
 @torch.no_grad()
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
-    """The histogram of B bins at each stage of training, S of them, and a batch of n triplets.
+    """Compute the histogram of B bins and a batch of n triplets at each of S stages of training.
 
-    Values are what the histogram is of, d_pos − d_neg unless the recipe says otherwise.
+    Values are those that the histogram counts: d_pos − d_neg unless the recipe says otherwise.
 
     Args:
-        subject: a network trained with DSM's loss in the form of a histogram.
+        subject: a network trained with the histogram form of DSM's loss.
         train_set: the set it was trained on.
 
     Returns:
         "stage" (S,) float32, fractions of training; "edges" (B + 1,) float32, half a bin around each
-        node; "cdf" (S, B + 1) float32, the share of triplets below each edge, 0 first and 1 last, whose
-        differences are the bins; (S,) float32: "mean" and "deviation" of the histogram, "p" of the
-        hypothesis that the triplets are a sample of a Gaussian (Lilliefors' test by simulation on up to
-        2048 of them, 0.002 at least; it does not know that those of a batch share negatives), and
-        "hardest" and "easiest", the largest and the smallest weight of a batch, means over the batches;
-        (S, n) float16 of the last batch: "values" and "weights".
+        node; "cdf" (S, B + 1) float32, the share of triplets below each edge, 0 first and 1 last; its
+        differences are the bins; (S,) float32: "mean" and "deviation" of the histogram, "p", the p-value
+        of the hypothesis that the triplets are a sample of a Gaussian (Lilliefors' test by simulation on
+        up to 2048 of them, 0.002 at least; it ignores that those of a batch share negatives), and
+        "hardest" and "easiest", the largest and the smallest weight of a batch, averaged over batches;
+        "values" and "weights" (S, n) float16 of the last batch.
     """
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
 
@@ -49,7 +49,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         with in_training_mode(network, drawn[0].device) as training:
             for images in drawn:
                 triplets = objective.triplets(descriptions(training, training.raw(images)))
-                # What the loss returns is not wanted: with each batch it builds its histogram further.
+                # The returned losses are not needed: each call adds a batch to the loss's histogram.
                 loss(triplets)
                 values = loss.values(triplets)
                 batches.append(torch.stack([values, loss.weights(values)]))

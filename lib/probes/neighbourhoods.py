@@ -1,7 +1,7 @@
 """Probe: how alike the neighbourhoods of matching descriptors are, and some of them in a plane (TCDesc,
 Fig. 1).
 
-Whatever a network was trained with, k and the weights are those of TCDesc: 16, and linear combinations.
+k = 16 and the weights, linear combinations, are TCDesc's, whatever the network was trained with.
 Networks are in evaluation mode; before the first step, their batch norms take the batches' statistics.
 """
 
@@ -18,27 +18,27 @@ from lib.probes.training_batch import at_stages, draw_images, with_statistics
 
 NEIGHBOURS = 16
 BATCHES = 4
-# Pairs of the first batch whose neighbourhoods are drawn: the first ones, so that none is picked.
+# Pairs whose neighbourhoods are plotted: the first ones of the first batch, so that none is picked.
 DRAWN = 3
 
 
 @torch.no_grad()
 def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
-    """Neighbourhoods within batches as large as those of training, at each stage of it, S of them.
+    """Compare neighbourhoods within batches of training's size at each of S stages of training.
 
     Args:
         subject: a network trained on random pairs, in batches of n, 17 or more.
-        data: where classes are drawn from, trained on or not.
+        data: set that classes are drawn from, trained on or not.
 
     Returns:
-        "stage" (S,) float32, fractions of training; of 4 n pairs (S, 4 n) float16: the share of matched
-        neighbours "matched" (Eq. 11's m / k), the distances "topology" d_T (Eq. 8) and "euclidean".
-        "unshared" (S,) float32, what the mean d_T would be of the same weights if no neighbour were
-        shared, the most that it can be. Of the first 3 pairs at the end of training: "near" (3, 2, k)
-        int16, which pairs are neighbours of the anchor and of the positive, nearest first; "plane"
-        (3, 2, n, 2) float16, all anchors and positives in the first two principal components of the pair
-        and of its neighbours in both sets; "explained" (3,) float16, these components' share of their
-        variance.
+        "stage" (S,) float32, fractions of training; for 4 n pairs, (S, 4 n) float16: "matched", the
+        share of matched neighbours (Eq. 11's m / k), and the distances "topology" d_T (Eq. 8) and
+        "euclidean"; "unshared" (S,) float32, the mean d_T that the same weights would give if no
+        neighbour were shared, its largest value. For the first 3 pairs at the end of training: "near"
+        (3, 2, k) int16, the pairs that are neighbours of the anchor and of the positive, nearest first;
+        "plane" (3, 2, n, 2) float16, all anchors and positives in the first two principal components of
+        the pair and its neighbours in both sets; "explained" (3,) float16, the share of their variance
+        that these components explain.
     """
     batches = draw_images(subject, data, [subject.batch_pairs] * BATCHES)
 
@@ -62,8 +62,8 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
 
 
 def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(n,) m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k of pairs (2, n, d) and of their
-    neighbours (2, n, k)."""
+    """Return m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k, (n,) each, of pairs (2, n, d)
+    with neighbours (2, n, k)."""
     weights = [linear_combination(side, side[places]) for side, places in zip(code, near, strict=True)]
     euclidean = (code[0] - code[1]).norm(dim=1)
     unshared = sum(weight.abs().sum(1) for weight in weights) / NEIGHBOURS
@@ -71,7 +71,7 @@ def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor, Tenso
 
 
 def _plane(code: Tensor, near: Tensor, pair: int) -> tuple[Tensor, Tensor]:
-    """(2, n, 2) descriptors in the plane of a pair and its neighbours, and what that explains."""
+    """Return (2, n, 2) descriptors in the plane of a pair and its neighbours, and the variance share."""
     among = torch.cat([code[side, [pair, *near[side, pair].tolist()]] for side in (0, 1)])
     middle = among.mean(0)
     _, spread, components = torch.linalg.svd(among - middle, full_matrices=False)

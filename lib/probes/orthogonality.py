@@ -1,12 +1,12 @@
-"""Probe: how orthogonal gradients are to the feature maps they are of (HyNet, Sec. 2.2 and 3.3).
+"""Probe: how orthogonal the gradients of feature maps are to the maps (HyNet, Sec. 2.2 and 3.3).
 
-A layer that gives c f the output that it gives f, for any c > 0, has ∂L/∂f ⊥ f. FRN divides a map by its
-root mean square, and instance norm a map less its mean by its deviation; both do so map by map, but for
-their ε. Batch norm does it for a channel's maps of the whole batch together, not for each of them, and
-in evaluation mode not at all.
+A layer with the same output for c f as for f, for any c > 0, has ∂L/∂f ⊥ f. FRN divides a map by its
+root mean square; instance norm subtracts a map's mean and divides by its deviation. Both are such layers
+for each map, up to their ε. Batch norm is one for a channel's maps of the whole batch together, not for
+each of them, and not at all in evaluation mode.
 
-Maps are what convolutions give, which is where all of these norms take their input. As in training,
-networks are in training mode, with dropout and each batch's own statistics, but in float32.
+Maps are the outputs of convolutions, which are the input of all of these norms. As in training, networks
+are in training mode, with dropout and each batch's own statistics, but in float32.
 """
 
 from itertools import product
@@ -23,24 +23,24 @@ from lib.objective import build as build_objective
 from lib.probes.training_batch import draw_images, in_training_mode
 
 BATCHES = 4
-# Of |cos|, in percent.
+# Percentiles of |cos|.
 PERCENTILES = (50, 90)
 
 
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
-    """|cos| between maps and gradients at the end of training, by layer.
+    """Compute |cos| between maps and gradients at the end of training, by layer.
 
-    The C layers are the convolutions whose maps have more than one pixel, in order. Gradients are of all
-    that training minimises, regularisers too; maps without any are left out.
+    The C layers are the convolutions whose maps have more than one pixel, in order. Gradients are those
+    of training's total loss, regularisers included; maps without a gradient are left out.
 
     Args:
         subject: a network trained on random pairs.
         train_set: the set it was trained on.
 
     Returns:
-        float32, median, 90th percentile, and of how many values each |cos| is: "map" (C, 3) over the
-        maps of all patches and channels, and "channel" (C, 3) over channels, the maps of a batch taken
-        together. Percentiles are NaN where nothing has a gradient.
+        float32, the median, the 90th percentile, and the number of values that each |cos| is computed
+        from: "map" (C, 3) over the maps of all patches and channels, and "channel" (C, 3) over channels,
+        a batch's maps taken together. Percentiles are NaN where nothing has a gradient.
     """
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
     objective = build_objective(subject.recipe, subject.device)
@@ -67,7 +67,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
 
 
 def cosines(rows: Tensor, gradient: Tensor) -> Tensor:
-    """|cos| in float64 between rows (m, k) and their gradients, of the rows that have one."""
+    """Compute |cos| in float64 between rows (m, k) and their gradients, for the rows that have one."""
     rows, gradient = rows.detach().double(), gradient.double()
     some = (rows.norm(dim=1) > 0) & (gradient.norm(dim=1) > 0)
     return F.cosine_similarity(rows[some], gradient[some], dim=1, eps=0.0).abs()

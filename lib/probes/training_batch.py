@@ -1,4 +1,4 @@
-"""Batches as a recipe's training draws them, drawn once and looked at by the networks of every stage."""
+"""Batches drawn once, as a recipe's training draws them, and described by the networks of all stages."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Candidates of n classes, c at most, on the device of the networks that look at them.
+    """Candidates of n classes, at most c each, on the device of the networks that describe them.
 
     Attributes:
-        drawn: which patches they are.
+        drawn: which patches the candidates are.
         images: (n, c, 1, S, S) float32, 0 to 255; zero at empty places.
         anchor: (n,) int64, the anchor's place.
     """
@@ -36,27 +36,28 @@ class TrainingBatch:
 
     @property
     def pool(self) -> candidates.Pool:
-        """Which patches they are, and at which places."""
+        """Which patches the candidates are, and at which places."""
         return self.drawn.pool
 
     @torch.no_grad()
     def raw_descriptors(self, model: nn.Module) -> Tensor:
-        """(n, c, k) by a network in its present mode, before normalisation; zero at empty places."""
+        """Describe the candidates by a network in its current mode: (n, c, k), before normalisation;
+        zero at empty places."""
         outputs = [model.raw(images) for images in self.images[self.pool.valid].split(CHUNK)]
         return self.drawn.lay_out(torch.cat([o[0] if isinstance(o, tuple) else o for o in outputs]))
 
     def shuffled(self, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """All candidates in random order, in batches of about the images that a step of training has."""
+        """Return all candidates in random order, in batches of about the size of a training step."""
         images = self.images[self.pool.valid]
         order = torch.randperm(len(images), generator=generator).to(images.device)
         return images[order].tensor_split(max(1, len(images) // (2 * len(self.anchor))))
 
     def pairs(self, model: nn.Module, raw: Tensor, positive: Tensor) -> Descriptions:
-        """The anchors with one candidate each, as training would describe them.
+        """Return the anchors with one candidate each, as training would describe them.
 
         Args:
-            model: whose normalisation it is.
-            raw: (n, c, k) of `raw_descriptors`.
+            model: normalises the descriptors.
+            raw: (n, c, k) from `raw_descriptors`.
             positive: (n,) places of the candidates.
         """
         chosen = candidates.Choice(self.anchor, positive)
@@ -65,7 +66,7 @@ class TrainingBatch:
 
 @torch.no_grad()
 def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
-    """A network whose batch norms know some data, for evaluation at the very start of training.
+    """Return a network whose batch norms have seen data, for evaluation at the very start of training.
 
     Args:
         model: in evaluation mode.
@@ -73,8 +74,8 @@ def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
             dropout.
 
     Returns:
-        A copy in evaluation mode whose running statistics are the means of those of the batches; the
-        network itself where its batch norms, if it has any, have seen a step.
+        A copy in evaluation mode whose running statistics are the means of the batches' statistics; the
+        network itself if its batch norms, if it has any, have seen a step.
     """
     known = copy.deepcopy(model)
     norms = [layer for layer in known.modules() if isinstance(layer, nn.BatchNorm2d)]
@@ -90,25 +91,25 @@ def with_statistics(model: nn.Module, batches: Sequence[Tensor]) -> nn.Module:
 
 @contextmanager
 def in_training_mode(model: nn.Module, device: torch.device) -> Iterator[nn.Module]:
-    """A copy of a network as it is in training, whose dropout repeats and leaves other draws as they
-    were."""
+    """Yield a copy of a network in training mode, with repeatable dropout that leaves other random draws
+    unchanged."""
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device]):
         torch.manual_seed(SEED)
         yield copy.deepcopy(model).train()
 
 
 def unit(model: nn.Module, raw: Tensor) -> Tensor:
-    """Descriptors (…, k) from raw ones (…, k), by the network's own normalisation."""
+    """Normalise raw descriptors (…, k) by the network's own normalisation."""
     return model.normalise(raw.flatten(0, -2)).view(raw.shape)
 
 
 def draw(subject: Subject, train_set: PatchSet, generator: torch.Generator) -> TrainingBatch:
-    """Draws a batch of the size that the subject was trained with.
+    """Draw a batch of the size that the subject was trained with.
 
     Args:
         subject: a trained network; its recipe says how candidates are made, its record how many
             pairs a batch has.
-        train_set: where classes are drawn from.
+        train_set: set that classes are drawn from.
         generator: on the CPU, so that a seed draws the same on every device.
 
     Returns:
@@ -123,16 +124,16 @@ def draw(subject: Subject, train_set: PatchSet, generator: torch.Generator) -> T
 
 
 def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> list[Tensor]:
-    """Batches of pairs as the subject's training draws them, the same for each of its stages.
+    """Draw batches of pairs as the subject's training does, the same for each of its stages.
 
     Args:
         subject: a network trained on random pairs.
-        train_set: where classes are drawn from.
-        pairs: of each batch.
+        train_set: set that classes are drawn from.
+        pairs: number of pairs in each batch.
 
     Returns:
-        Images (2n, 1, S, S) float32, 0 to 255, of a batch's n anchors and then of its n positives, on
-        the subject's device.
+        For each batch, images (2n, 1, S, S) float32, 0 to 255, of its n anchors and then its n
+        positives, on the subject's device.
     """
     batches, images = _batches(subject, train_set), []
     sampler = parts.build("sampler", subject.recipe.sampler)
@@ -150,15 +151,15 @@ def at_stages(
     at_stage: Callable[[float, nn.Module], Mapping[str, object]],
     **once: object,
 ) -> dict[str, np.ndarray]:
-    """Arrays of S stages of training.
+    """Stack arrays over S stages of training.
 
     Args:
         stages: networks by fraction of training.
-        at_stage: from such a fraction and its network to arrays or tensors, the same ones at each.
+        at_stage: maps a fraction and its network to arrays or tensors, the same names at each stage.
         once: arrays or tensors that are the same at all stages.
 
     Returns:
-        "stage" (S,) float32, the fractions, every array with an axis (S, …) before, and those of `once`.
+        "stage" (S,) float32, the fractions; every array of `at_stage`, stacked (S, …); those of `once`.
     """
     rows = [at_stage(*stage) for stage in stages.items()]
     stacked = {name: np.stack([array(row[name]) for row in rows]) for name in rows[0]}
@@ -167,7 +168,7 @@ def at_stages(
 
 
 def array(value: object) -> np.ndarray:
-    """A tensor on any device, or what NumPy takes, as an array."""
+    """Convert a tensor on any device, or whatever NumPy takes, to an array."""
     return value.cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
 
 

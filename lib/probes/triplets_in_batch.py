@@ -1,11 +1,10 @@
 """Probe: the distances of the hardest triplets of a training batch (DSM, Fig. 1).
 
-Distances are as they are compared at test: those of a binary descriptor are of its signs. Networks are
-in evaluation mode; before the first step, their batch norms take the statistics of the batch.
+Distances are those compared at test: a binary descriptor's are between its signs. Networks are in
+evaluation mode; before the first step, their batch norms take the statistics of the batch.
 
 The larger a batch, the closer its hardest negatives. So the same pairs are mined twice: in batches of
-the size that the network was trained with, and all in one batch, of the paper's 1024 pairs where the set
-has as many classes.
+training's size, and all in one batch, of the paper's 1024 pairs if the set has as many classes.
 """
 
 import numpy as np
@@ -23,10 +22,10 @@ MOST = 1024
 
 @torch.no_grad()
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
-    """Distances of the triplets of T pairs at each stage of training, S of them.
+    """Compute the distances of the triplets of T pairs at each of S stages of training.
 
-    T is the largest multiple of the pairs that a batch of training has, n, up to 1024 and up to the
-    classes of the set, and n at least. Each pair is of another class.
+    T is the largest multiple of n, the pairs in a training batch, up to 1024 and up to the number of
+    classes in the set, but at least n. Each pair is of a different class.
 
     Args:
         subject: a network trained on random pairs.
@@ -34,8 +33,8 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
 
     Returns:
         "stage" (S,) float32, fractions of training; "batch_pairs" () int32, n; (S, T) float16, at power
-        1: "positive" d_pos, "negative" d_neg mined among the n pairs of its batch, those one after the
-        other, and "negative_of_all" mined among all T.
+        1: "positive" d_pos, "negative" d_neg mined among the n pairs of its batch (batches follow one
+        another), and "negative_of_all" mined among all T.
     """
     n = subject.batch_pairs
     total = n * max(1, min(MOST, len(np.unique(train_set.point_ids))) // n)

@@ -1,4 +1,4 @@
-"""W1BS as TCDesc's Figure 5 draws it: recall over 1 − precision."""
+"""Probe: W1BS curves of recall over 1 − precision, as in TCDesc's Figure 5."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ from lib.data.whole_images import PatchPair
 
 
 def probe(subject: Subject, test_set: Mapping[tuple[str, str], PatchPair]) -> dict[str, np.ndarray]:
-    """The curves of TCDesc's Figure 5.
+    """Compute the curves of TCDesc's Figure 5.
 
     Returns:
-        By subset, S of them: "subset" (S,) text, "recall" and "precision" (S, 100) float32, means over
-        pairs at the same number of threshold, as the authors' code averages them.
+        For S subsets: "subset" (S,) text, "recall" and "precision" (S, 100) float32, means over pairs at
+        the same index of threshold, as in the authors' code.
     """
     by_subset: dict[str, list] = {}
     for (subset, _), patches in test_set.items():

@@ -1,1 +1,1 @@
-"""Regularisers: one module each, with `build(weight, **options)`; a scalar added to the loss."""
+"""Regularisers: one module each, with `build(weight, **options)`; each adds a scalar to the loss."""

@@ -14,19 +14,19 @@ from lib.descriptions import Descriptions
 
 
 def build(weight: float = 1.0, pairs: str = "all") -> Callable[[Descriptions], Tensor]:
-    """The regulariser.
+    """Build the regulariser.
 
     Args:
         weight: α of the paper, 1 in its experiments.
-        pairs: which count as non-matching: "all", the n(n − 1) pairs of an anchor and another class's
-            positive, or "one" for each anchor, as HardNet's code draws them: its neighbour's in the
-            batch, whose classes stand in random order.
+        pairs: which pairs count as non-matching. "all": the n(n − 1) pairs of an anchor and another
+            class's positive. "one": each anchor with the positive of its neighbour in the batch, whose
+            classes are in random order, as HardNet's code draws them.
 
     Returns:
-        A function of n ≥ 2 described pairs, giving a scalar.
+        A function from n ≥ 2 described pairs to a scalar.
 
     Raises:
-        ValueError: other pairs.
+        ValueError: ``pairs`` is unknown.
     """
     if pairs not in ("all", "one"):
         raise ValueError(f"pairs must be 'all' or 'one', got {pairs!r}")

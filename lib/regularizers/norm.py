@@ -6,23 +6,23 @@ from torch import Tensor
 
 from lib.descriptions import Descriptions
 
-# Under the root of a length, whose gradient at zero is infinite (authors' code).
+# Added under the root of a length, whose gradient at zero is infinite (authors' code).
 EPSILON = 1e-6
 
 
 def build(weight: float = 0.1, reduction: str = "mean") -> Callable[[Descriptions], Tensor]:
-    """The regulariser, (‖x‖ − ‖x⁺‖)² of raw descriptors.
+    """Build the regulariser, (‖x‖ − ‖x⁺‖)² of raw descriptors.
 
     Args:
         weight: γ of Eq. 7.
-        reduction: "mean" over pairs (Eq. 5) or "sum", as the authors' code has it.
+        reduction: "mean" over pairs (Eq. 5), or "sum" as in the authors' code.
 
     Returns:
-        A function of described pairs, giving a scalar. It raises FloatingPointError where a raw
-        descriptor is zero, which has no direction to compare.
+        A function from described pairs to a scalar. It raises FloatingPointError if a raw descriptor
+        is zero, because it has no direction to compare.
 
     Raises:
-        ValueError: another reduction.
+        ValueError: the reduction is unknown.
     """
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")

@@ -1,5 +1,5 @@
 """Second order similarity regularisation (SOSNet; Tian et al., CVPR 2019): two matching sets of
-descriptors should have the same distances within.
+descriptors should have the same distances within each set.
 
 R = mean over i of √Σ_{j ∈ c_i} (d(x_i, x_j) − d(x⁺_i, x⁺_j))², c_i the indices of the nearest
 neighbours of x_i among the x or of x⁺_i among the x⁺.
@@ -13,7 +13,7 @@ from torch import Tensor
 from lib.descriptions import Descriptions
 from lib.distances import euclidean
 
-# Under the root of the sum, whose gradient at zero is infinite (authors' code).
+# Added under the root of the sum, whose gradient at zero is infinite (authors' code).
 EPSILON = 1e-6
 
 
@@ -24,21 +24,21 @@ def build(
     symmetric: bool = False,
     across: bool = False,
 ) -> Callable[[Descriptions], Tensor]:
-    """The regulariser, on unit descriptors, with the Euclidean distance.
+    """Build the regulariser, on unit descriptors, with the Euclidean distance.
 
     Args:
-        weight: of the regulariser, 1 in the paper.
-        neighbours: k, how many nearest ones of each set are looked at.
-        reduction: "mean" over pairs, or "sum", as the released code has it.
+        weight: weight of the regulariser, 1 in the paper.
+        neighbours: k, the number of nearest neighbours in each set.
+        reduction: "mean" over pairs, or "sum" as in the released code.
         symmetric: whether j also belongs to c_i where i belongs to c_j, as in the released code.
         across: whether the nearest x⁺_j of x_i and the nearest x_j of x⁺_i belong to c_i too, k each,
             as in the released code.
 
     Returns:
-        A function of more than k described pairs, giving a scalar; it raises ValueError for fewer.
+        A function from more than k described pairs to a scalar; it raises ValueError for fewer.
 
     Raises:
-        ValueError: k is not positive, or another reduction.
+        ValueError: k is not positive, or the reduction is unknown.
     """
     if not neighbours > 0:
         raise ValueError(f"neighbours must be 1 or more, got {neighbours}")
@@ -70,9 +70,9 @@ def build(
 
 
 def nearest(distances: Tensor, neighbours: int) -> Tensor:
-    """(n, n) bool, whether j is one of the nearest of i, by distances (n, n).
+    """Return (n, n) bool, whether j is one of the nearest neighbours of i, by distances (n, n).
 
-    No i is its own neighbour; of equally near ones the first are taken.
+    No i is its own neighbour; of equally near neighbours the first are taken.
     """
     others = distances.clone().fill_diagonal_(torch.inf)
     order = others.argsort(dim=1, stable=True)[:, :neighbours]

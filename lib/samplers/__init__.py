@@ -1,1 +1,1 @@
-"""Batch samplers: one module each, with `build(**options)`; which two patches of a class form a pair."""
+"""Batch samplers: one module each, with `build(**options)`; they pick the two patches of a pair."""

@@ -18,22 +18,22 @@ from lib.samplers.candidates import Choice, Pool, uniform_below
 
 # Two generated patches can have equal descriptors; log 0 would make the distance's power indefinite.
 # Only log d has to be finite here, so the bound is far below any distance between different patches.
-# `lib.pair_weights.inverse_distance` has a larger one of the same name: it bounds the weight 1/d.
+# The larger constant of the same name in `lib.pair_weights.inverse_distance` bounds the weight 1/d.
 SMALLEST_DISTANCE = 1e-6
 
 
 class AdaSample:
-    """The sampler and the moving average of past losses, L_avg, that it goes by.
+    """The sampler, with the moving average of past losses, L_avg, that it uses.
 
     Args:
         lam: λ, finite and 0 or more.
         distance: d of Eq. 13, taken at power 1; it need not be the loss's.
-        average: how past batch losses make L_avg: "exponential" (rate 0.1, from the first batch's
-            loss), "windowed" (mean of the last 100) or "cumulative" (mean of all). The first batch,
-            before which there is no loss, is drawn at random.
-        reuse: train on the candidates' own descriptors, one training-mode forward over all of
-            them, as Alg. 1 reads; otherwise they are evaluated without gradient and the drawn pair
-            is forwarded again.
+        average: how L_avg averages past batch losses: "exponential" (rate 0.1, from the first batch's
+            loss), "windowed" (mean of the last 100) or "cumulative" (mean of all). The first batch
+            has no loss before it and is drawn at random.
+        reuse: whether to train on the candidates' own descriptors, from one training-mode forward
+            pass over all of them, as Alg. 1 reads; otherwise candidates are described without
+            gradient and the drawn pair is forwarded again.
         of: what L_avg averages over a batch: the recipe's own "loss", or a "hinge" with margin 1.
 
     Raises:
@@ -53,7 +53,7 @@ class AdaSample:
         if of not in ("loss", "hinge"):
             raise ValueError(f"of must be 'loss' or 'hinge', got {of!r}")
         self.lam, self.distance, self.average, self.reuse, self.of = lam, distance, average, reuse, of
-        # What L_avg is the mean of: the last losses, or their running average alone.
+        # L_avg is the mean of these: the last losses, or their running average alone.
         self._losses = torch.empty(0)
         self._batches = 0
 
@@ -66,25 +66,25 @@ class AdaSample:
     def exponent(self) -> Tensor | None:
         """λ / L_avg, a scalar, or None before the first loss; at most 1e30, so that it is finite.
 
-        A loss of zero throughout makes it so large: Eq. 13 then draws the farthest candidate.
+        It gets that large if all losses are zero; Eq. 13 then draws the farthest candidate.
         """
         average = self.average_loss
         return None if average is None else (self.lam / average.clamp(min=1e-30)).clamp(max=1e30)
 
     @property
     def seen(self) -> dict[str, Tensor]:
-        """ "exponent", for the curves, once there is one."""
+        """The curve "exponent", once there is an exponent."""
         return {} if self.exponent is None else {"exponent": self.exponent}
 
     def observe(self, triplets: Triplets, losses: Tensor) -> None:
-        """Takes in a batch.
+        """Update L_avg with a batch.
 
         Args:
-            triplets: of n pairs.
-            losses: (n,) theirs, unweighted.
+            triplets: triplets of n pairs.
+            losses: (n,) their losses, unweighted.
 
         Raises:
-            ValueError: it averages a loss that is negative.
+            ValueError: the mean loss of the batch is negative.
         """
         if self.of == "hinge":
             losses = (1 + triplets.positive - triplets.negative).clamp(min=0)
@@ -105,11 +105,11 @@ class AdaSample:
         self._batches += 1
 
     def choose(self, pool: Pool, describe: Callable[[], Tensor], generator: torch.Generator) -> Choice:
-        """A random anchor of each class, and a positive by Eq. 13 among its other candidates.
+        """Choose a random anchor of each class, and a positive among its other candidates by Eq. 13.
 
         Args:
-            pool: candidates of n classes, c at most.
-            describe: called once, gives their unit descriptors (n, c, k).
+            pool: candidates of n classes, at most c for each.
+            describe: called once, returns their unit descriptors (n, c, k).
             generator: on the pool's device.
         """
         anchor = uniform_below(pool.counts, generator)
@@ -127,7 +127,7 @@ class AdaSample:
         return {"losses": self._losses, "batches": torch.tensor(self._batches)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Restores what `state_dict` gave."""
+        """Restore a state that `state_dict` returned."""
         self._losses, self._batches = state["losses"], int(state["batches"])
 
 
@@ -135,7 +135,7 @@ def anchor_distances(pool: Pool, descriptors: Tensor, anchor: Tensor, distance: 
     """d(x_i, x_i0) of every candidate to its class's anchor, without gradient.
 
     Args:
-        pool: candidates of n classes, c at most.
+        pool: candidates of n classes, at most c for each.
         descriptors: (n, c, k) unit descriptors.
         anchor: (n,) the anchor's place.
         distance: taken at power 1.
@@ -153,10 +153,10 @@ def anchor_distances(pool: Pool, descriptors: Tensor, anchor: Tensor, distance: 
 
 
 def log_probabilities(distance: Tensor, exponent: Tensor) -> tuple[Tensor, Tensor]:
-    """log p_i of Eq. 13 with the probabilities of each class summing to one.
+    """log p_i of Eq. 13, where the probabilities of each class sum to one.
 
-    In log space, and relative to the farthest candidate: the exponent grows without bound as the
-    loss falls, and d to its power would leave every floating-point range.
+    They are computed in log space, relative to the farthest candidate: the exponent grows without bound
+    as the loss falls, and d to its power would leave every floating-point range.
 
     Args:
         distance: (n, c) from `anchor_distances`.
@@ -180,5 +180,5 @@ def build(
     reuse: bool = False,
     of: str = "loss",
 ) -> AdaSample:
-    """The sampler; see `AdaSample`."""
+    """Build the sampler; see `AdaSample`."""
     return AdaSample(lam, distance, average, reuse, of)

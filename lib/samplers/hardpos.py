@@ -11,7 +11,7 @@ from lib.samplers.candidates import Choice, Pool, uniform_below
 
 
 class Hardpos:
-    """Draws the farthest positive.
+    """The sampler, which draws the farthest positive.
 
     Args:
         distance: taken at power 1.
@@ -30,11 +30,11 @@ class Hardpos:
         self.distance, self.of = distance, of
 
     def choose(self, pool: Pool, describe: Callable[[], Tensor], generator: torch.Generator) -> Choice:
-        """The farthest pair; among equally far ones a random one.
+        """Choose the farthest pair of each class, at random among equally far ones.
 
         Args:
-            pool: candidates of n classes, c at most.
-            describe: called once, gives their unit descriptors (n, c, k).
+            pool: candidates of n classes, at most c for each.
+            describe: called once, returns their unit descriptors (n, c, k).
             generator: on the pool's device.
         """
         descriptors = describe()
@@ -59,7 +59,7 @@ class Hardpos:
 
 
 def farthest(distance: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The largest distance of each row, and its column, ties decided at random.
+    """Return the largest distance of each row and its column; ties are broken at random.
 
     Args:
         distance: (n, c), NaN where there is no candidate.
@@ -75,5 +75,5 @@ def farthest(distance: Tensor, generator: torch.Generator) -> tuple[Tensor, Tens
 
 
 def build(distance: Distance, of: str = "anchor") -> Hardpos:
-    """The sampler; see `Hardpos`."""
+    """Build the sampler; see `Hardpos`."""
     return Hardpos(distance, of)

@@ -1,4 +1,4 @@
-"""Two different patches of each class, uniformly: how HardNet, DSM and all others but AdaSample draw."""
+"""Two random different patches of each class, as in HardNet, DSM and all others but AdaSample."""
 
 from collections.abc import Callable
 
@@ -9,17 +9,17 @@ from lib.samplers.candidates import Choice, Pool, uniform_below
 
 
 class RandomPair:
-    """Draws blindly; has no state."""
+    """The sampler; it ignores descriptors and has no state."""
 
     reuse = False
 
     def choose(self, pool: Pool, describe: Callable[[], Tensor], generator: torch.Generator) -> Choice:
-        """A uniformly random ordered pair of different candidates of each class."""
+        """Choose a uniformly random ordered pair of different candidates of each class."""
         anchor = uniform_below(pool.counts, generator)
         step = 1 + uniform_below(pool.counts - 1, generator)
         return Choice(anchor, (anchor + step) % pool.counts)
 
 
 def build() -> RandomPair:
-    """The sampler."""
+    """Build the sampler."""
     return RandomPair()

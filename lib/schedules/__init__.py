@@ -1,6 +1,6 @@
-"""Learning rate schedules: one module each, with `build(**options)` giving a `Schedule`.
+"""Learning rate schedules: one module each, with `build(**options)` returning a `Schedule`.
 
-Fractions and not epochs, so that a short profile keeps the shape of the authors' schedule.
+They take fractions of training, not epochs, so that a short profile keeps the authors' schedule's shape.
 """
 
 from collections.abc import Callable

@@ -4,5 +4,5 @@ from lib.schedules import Schedule
 
 
 def build() -> Schedule:
-    """A factor of one less the fraction done."""
+    """Build the schedule: a factor of one minus the fraction done."""
     return lambda progress: 1.0 - progress

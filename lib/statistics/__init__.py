@@ -1,1 +1,1 @@
-"""Tests and intervals, of plain arrays."""
+"""Statistical tests and intervals on plain arrays."""

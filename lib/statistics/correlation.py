@@ -1,6 +1,6 @@
-"""Pearson's correlation of two quantities of candidates that stand in classes, bootstrapped over these.
+"""Pearson's correlation of two quantities of candidates grouped in classes, bootstrapped over classes.
 
-Arrays by name hold S stages of C classes with c places each, NaN where a place holds no candidate.
+Named arrays hold S stages of C classes with c places each, NaN where a place holds no candidate.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ RESAMPLES, DRAWS = 1000, 100
 
 @dataclass(frozen=True)
 class Reading:
-    """A way in which the correlation can be taken.
+    """A way to compute the correlation.
 
     Attributes:
         scale: "class" divides the values of a class by their sum, which makes them probabilities; "none"
-            leaves them as they are; "within" standardises them within the class, so that the correlation
-            is the mean over classes of that within a class.
-        size: patches that a class is cut down to, the anchor among them, at random; "own" for as many as
-            "originals" says, generated ones last; None for all.
-        shuffled: the second quantity is dealt out anew among the candidates of each class.
+            leaves them unchanged; "within" standardises them within the class, so that the correlation
+            is the mean over classes of the correlation within a class.
+        size: number of patches, the anchor included, to which a class is cut at random; "own" cuts to
+            the number in "originals" and drops generated patches, which come last; None keeps all.
+        shuffled: whether the second quantity is permuted among the candidates of each class.
         between: the names of the two quantities.
     """
 
@@ -38,18 +38,18 @@ def paired(
     random: np.random.Generator,
     draws: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The two quantities of the candidates of a stage, as a reading takes them.
+    """Return the two quantities of a stage's candidates under a reading.
 
     Args:
-        arrays: (S, C, c) by name, and "originals", (C,) sizes of classes.
-        stage: place in the stages.
+        arrays: name -> (S, C, c), and "originals", (C,) sizes of classes.
+        stage: index of the stage.
         reading: which quantities, of which candidates, on which scale.
-        random: chooses and shuffles candidates.
-        draws: how often.
+        random: generator that chooses and shuffles candidates.
+        draws: number of random draws.
 
     Returns:
-        (draws, C, c) each, NaN where there is no candidate, or in classes that the scale cannot hold:
-        of zeros alone for "class", of a single value for "within".
+        (draws, C, c) each, NaN where there is no candidate, and in classes that cannot be scaled: all
+        zeros for "class", a single value for "within".
     """
     first, second = (arrays[name][stage].astype(float) for name in reading.between)
     known = np.isfinite(first) & np.isfinite(second)
@@ -59,12 +59,12 @@ def paired(
     kept = np.broadcast_to(known & (rank < size - 1), (draws, *known.shape))
     first, second = (np.where(kept, values, np.nan) for values in (first, second))
     if reading.shuffled:
-        # What is kept, in its own order and dealt out anew.
+        # The kept candidates in their own order, and in a random one.
         places = (~kept).argsort(axis=-1, kind="stable")
         dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
         np.put_along_axis(second, places, np.take_along_axis(second, dealt, axis=-1), axis=-1)
     first, second = (_scaled(values, reading.scale) for values in (first, second))
-    # Where one has no value the other has none either.
+    # Where one quantity is NaN, make the other NaN too.
     return first + 0 * second, second + 0 * first
 
 
@@ -83,15 +83,15 @@ def _scaled(values: np.ndarray, scale: str) -> np.ndarray:
 def pearson(
     arrays: Mapping[str, np.ndarray], stage: int, reading: Reading, random: np.random.Generator
 ) -> np.ndarray:
-    """Pearson's correlation of the candidates of a stage as a reading takes them, and its bootstrap.
+    """Compute Pearson's correlation over a stage's candidates under a reading, and its bootstrap.
 
     Args:
         arrays, stage, reading, random: as for `paired`.
 
     Returns:
-        (1 + `RESAMPLES`,) the correlation, over all draws where the reading has any; then those of
-        classes drawn with replacement, a draw each. NaN where there is no variance, as in classes of two
-        patches: their only candidate has the probability 1.
+        (1 + `RESAMPLES`,): the correlation, over all draws if the reading is random; then the
+        correlations of classes drawn with replacement, one draw each. NaN where there is no variance, as
+        in classes of two patches, whose only candidate has the probability 1.
     """
     by_chance = reading.shuffled or isinstance(reading.size, int)
     x, y = paired(arrays, stage, reading, random, DRAWS if by_chance else 1)

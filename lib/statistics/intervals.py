@@ -1,11 +1,11 @@
-"""Intervals of differences between methods: over seeds and, jointly, over what they were tested on.
+"""Intervals of differences between methods: over seeds and, jointly, over test points or sequences.
 
-Another study would have other seeds of training, and other 3D points or sequences in its test sets. The
-variance of a difference is the sum of these two parts, each with its own degrees of freedom, and its
-interval is Student's with those of Satterthwaite (1946); the scenes stay fixed. Methods are paired by
-seed, on the seeds that all of them have, so that a rival with one is compared with the same one. Where
-seeds are not named, or none is common, those with different numbers of them are independent groups
-(Welch, 1947). Points come as resamples of which the b-th is the same for all methods
+Another study would have other training seeds, and other 3D points or sequences in its test sets; the
+scenes stay fixed. The variance of a difference is the sum of these two parts, each with its own degrees
+of freedom. Its interval is Student's, with Satterthwaite's degrees of freedom (1946). Methods are paired
+by seed, on the seeds that all of them have, so that a rival with one seed is compared on that seed. If
+seeds are not named or none is common, methods with different numbers of seeds are independent groups
+(Welch, 1947). Test points come as resamples; the b-th resample is the same for all methods
 (`lib.probes.resampled_fpr95`).
 """
 
@@ -15,32 +15,33 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-# `scipy.stats` has the same functions, and takes a notebook half a second to import.
+# `scipy.stats` has the same functions, but its import takes half a second in a notebook.
 from scipy.special import fdtri, stdtr, stdtrit
 
 CONFIDENCE = 0.95
-# Half of one pair of 50,000, in percent: what stands for a rate of 0 where its logarithm is taken.
+# Half of one pair in 50,000, in percent: the floor of rates before taking logarithms.
 LEAST_RATE = 1e-3
-# The standard deviation of a run that method and seed leave, and its degrees of freedom.
+# Standard deviation of a run without the effects of method and seed, and its degrees of freedom.
 Residual = tuple[float, int]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A method's values, and what they would be on other test points or sequences.
+    """A method's values, and their resamples on other test points or sequences.
 
     Attributes:
-        values: (seeds, cells), or (cells,) of a method without seeds. A cell is a column of a table or a
-            point of a figure.
-        resampled: (1, *values.shape, B), the values on B resamples, the same for every method. Or
-            (2, …), second with the non-matching pairs alone drawn anew: their variance is counted two
-            times too often by the first. None where nothing was drawn.
-        freedom: degrees of freedom of the resamples, one less than the things drawn if these are few.
-        cells: the cells' names, or none.
-        label: the method's name for readers, or none.
-        units: what was drawn anew, for readers.
-        seeds: the seeds of the first axis, or none where they are not named.
-        pairs: of rates the non-matching pairs behind each cell, or none where that is unknown.
+        values: (seeds, cells), or (cells,) for a method without seeds. A cell is a column of a table or
+            a point of a figure.
+        resampled: (1, *values.shape, B), the values on B resamples, which are the same for every method.
+            Or (2, …), where the second resamples only the non-matching pairs: the first counts their
+            variance two times too often. None if nothing was resampled.
+        freedom: degrees of freedom of the resamples; if few units were resampled, one less than their
+            number.
+        cells: names of the cells, or empty.
+        label: the method's name for readers, or empty.
+        units: name of the resampled units, for readers.
+        seeds: the seeds of the first axis, or empty if they are not named.
+        pairs: for rates, the number of non-matching pairs behind each cell, or empty if unknown.
 
     Raises:
         ValueError: a value is not finite.
@@ -62,35 +63,37 @@ class Measured:
             raise ValueError("values hold one that is not finite")
 
     def one(self, cell: int) -> "Measured":
-        """One cell alone."""
+        """Return one cell alone."""
         return self.of_cells([cell])
 
     def of_cells(self, some: Sequence[int]) -> "Measured":
-        """Some of its cells alone, by their places, in the order given."""
+        """Return some of the cells alone, by index, in the order given."""
         cells, pairs = (tuple(own[i] for i in some if own) for own in (self.cells, self.pairs))
         all_seeds = [slice(None)] * (self.values.ndim - 1)
         return self._part(*all_seeds, list(some), cells=cells, pairs=pairs)
 
     def runs(self) -> list["Measured"]:
-        """Each seed's values by themselves, as those of a method without seeds."""
+        """Return the values of each seed as those of a method without seeds."""
         if self.values.ndim == 1:
             return [self]
         return [self._part(run, seeds=()) for run in range(len(self.values))]
 
     def _part(self, *index: int | Sequence[int] | slice, **changes: tuple) -> "Measured":
-        """What stands at an index of the values' axes, with other fields changed."""
+        """Return the part at an index of the values' axes, with other fields changed."""
         drawn = None if self.resampled is None else self.resampled[:, *index]
         return replace(self, values=self.values[index], resampled=drawn, **changes)
 
     def logarithm(self) -> "Measured":
-        """Logarithms of rates, of which a `contrast` is one of ratios: spreads of FPR95 are alike there.
-        A rate below `LEAST_RATE` is taken for that."""
+        """Return the logarithms of rates, of which a `contrast` is one of ratios.
+
+        FPR95 has similar spreads on this scale. A rate below `LEAST_RATE` counts as `LEAST_RATE`.
+        """
         drawn = None if self.resampled is None else np.log(self.resampled.clip(min=LEAST_RATE))
         return replace(self, values=np.log(self.values.clip(min=LEAST_RATE)), resampled=drawn)
 
 
 def side_by_side(parts: Sequence[Measured]) -> Measured:
-    """One method's cells after another's, of the same seeds; resamples where all have them."""
+    """Join cells of one method with the same seeds; resamples are kept if all parts have them."""
     drawn = [part.resampled for part in parts if part.resampled is not None]
     return Measured(
         np.concatenate([part.values for part in parts], axis=-1),
@@ -103,8 +106,10 @@ def side_by_side(parts: Sequence[Measured]) -> Measured:
 
 
 def on_common_seeds(methods: Sequence[Measured]) -> list[Measured]:
-    """Methods whose named seeds differ, of those alone that all of them have, if any; else as they are,
-    and those without seeds in any case."""
+    """Restrict methods to the named seeds that all of them have.
+
+    Methods stay unchanged if their seeds agree or none is common. Methods without seeds never change.
+    """
     seeds = {method.seeds for method in methods if method.values.ndim == 2}
     common = sorted(set.intersection(*map(set, seeds))) if len(seeds) > 1 else []
     return [
@@ -117,14 +122,15 @@ def on_common_seeds(methods: Sequence[Measured]) -> list[Measured]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A sum of means, each with a weight, and its standard errors.
+    """A weighted sum of means, and its standard errors.
 
     Attributes:
         value: the sum.
-        over_seeds: from the seeds, with `seed_freedom` degrees of freedom; infinite if a method that
-            has seeds has but one, 0 if none has seeds.
-        over_units: from the test points or sequences, with `unit_freedom`; 0 where none were drawn.
-        seeds: how many, of the method with the fewest.
+        over_seeds: standard error from the seeds, with `seed_freedom` degrees of freedom; infinite if a
+            method with seeds has only one, 0 if no method has seeds.
+        over_units: standard error from the test points or sequences, with `unit_freedom`; 0 if none were
+            resampled.
+        seeds: number of seeds of the method with the fewest.
     """
 
     value: float
@@ -135,19 +141,22 @@ class Estimate:
     seeds: int = 1
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """The two-sided interval's ends, infinite where one seed leaves the spread unknown."""
+        """Return the ends of the two-sided interval, infinite if one seed leaves the spread unknown."""
         error, freedom = self._error()
         half = error and float(stdtrit(freedom, (1 + confidence) / 2) * error)
         return self.value - half, self.value + half
 
     def p_value(self) -> float:
-        """Two-sided p of the hypothesis that the sum is 0: what the confidence of the interval that ends
-        there leaves to 1. It is 1 where one seed leaves the spread unknown."""
+        """Return the two-sided p of the hypothesis that the sum is 0.
+
+        It is 1 minus the confidence of the interval that ends at 0, or 1 if a single seed leaves the
+        spread unknown.
+        """
         error, freedom = self._error()
         return float(2 * stdtr(freedom, -abs(self.value) / error)) if error else float(self.value == 0)
 
     def _error(self) -> tuple[float, float]:
-        """The standard error of the sum, and its degrees of freedom."""
+        """Return the standard error of the sum and its degrees of freedom."""
         variances = np.array([self.over_seeds, self.over_units]) ** 2
         total = variances.sum()
         if total in (0, math.inf):
@@ -157,14 +166,14 @@ class Estimate:
 
 
 def resampled_means(parts: np.ndarray, groups: Sequence[str], resamples: int) -> tuple[np.ndarray, int]:
-    """By how much means move when the groups that their parts belong to are drawn anew.
+    """Return how far means move when the groups that their parts belong to are resampled.
 
     Deviations of n groups are widened by √(n / (n − 1)). The same groups are drawn for every row.
 
     Args:
-        parts: (runs, parts) whose mean over the second axis is resampled, NaN where one is missing.
-        groups: of each part its group.
-        resamples: how many.
+        parts: (runs, parts), NaN where one is missing; the mean over the second axis is resampled.
+        groups: the group of each part.
+        resamples: number of resamples.
 
     Returns:
         (runs, resamples) deviations from the mean, and the number of groups.
@@ -181,17 +190,17 @@ def resampled_means(parts: np.ndarray, groups: Sequence[str], resamples: int) ->
 
 
 def difference(a: Measured, b: Measured, pooled: Residual | None = None) -> Estimate:
-    """The `contrast` of two methods."""
+    """Return the `contrast` a − b of two methods."""
     return contrast([(1.0, a), (-1.0, b)], pooled)
 
 
 def contrast(terms: Sequence[tuple[float, Measured]], pooled: Residual | None = None) -> Estimate:
-    """Of methods' means over common seeds and cells the sum, each times its weight, e.g. 1 and −1.
+    """Return the weighted sum of methods' means over common seeds and cells, e.g. with weights 1 and −1.
 
     Args:
         terms: weights and methods.
-        pooled: of `residual`, by which a sum of methods is judged that all have the same seeds and whose
-            weights add up to 0, in place of its own spread over them.
+        pooled: a `residual` that replaces the sum's own spread over seeds. It is for methods with the
+            same seeds and weights that add up to 0.
 
     Raises:
         ValueError: some methods have resamples and others not, or not as many.
@@ -216,13 +225,14 @@ def contrast(terms: Sequence[tuple[float, Measured]], pooled: Residual | None = 
 
 
 def residual(methods: Iterable[Measured]) -> Residual:
-    """The standard deviation of a run's mean over cells once its method and its seed are taken off, one
-    for all methods, and its degrees of freedom: of three seeds a pair by itself has but two.
+    """Return the standard deviation of runs without method and seed effects, and its freedom.
 
-    Honest where methods have the same spread, as `Measured.logarithm` has of FPR95.
+    It is that of a run's mean over cells. All methods share it, because a pair by itself has only two
+    degrees of freedom with three seeds. It is valid if methods have the same spread, as FPR95 has in
+    `Measured.logarithm`.
 
     Args:
-        methods: two or more, with the same seeds, two or more.
+        methods: two or more methods with the same seeds, two or more.
     """
     runs = np.stack([method.values.mean(axis=1) for method in methods])
     left = runs - runs.mean(axis=0) - runs.mean(axis=1, keepdims=True) + runs.mean()
@@ -231,7 +241,7 @@ def residual(methods: Iterable[Measured]) -> Residual:
 
 
 def relative_gain(a: Measured, b: Measured) -> Estimate:
-    """By how many percent the mean of `a` is below that of `b`: (b − a) / b, by the delta method."""
+    """Return by how many percent the mean of `a` is below `b`'s, (b − a) / b, by the delta method."""
     a, b = on_common_seeds((a, b))
     mean_a, mean_b = a.values.mean(), b.values.mean()
     linear = contrast([(-100 / mean_b, a), (100 * mean_a / mean_b**2, b)])
@@ -240,12 +250,12 @@ def relative_gain(a: Measured, b: Measured) -> Estimate:
 
 @dataclass(frozen=True)
 class SpreadRatio:
-    """The standard deviation over seeds of one method over that of another.
+    """The ratio of one method's standard deviation over seeds to another's.
 
     Attributes:
         value: root of the ratio of the mean variances over the cells; NaN with one seed.
-        seeds: of either method.
-        over_seeds, over_units: as of `Estimate`, whether it varies with seeds or with test points.
+        seeds: number of seeds of each method.
+        over_seeds, over_units: as in `Estimate`: whether it varies with seeds or with test points.
     """
 
     value: float
@@ -254,7 +264,7 @@ class SpreadRatio:
     over_units: float = 0.0
 
     def limits(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """As of `Estimate`, for normal values (Fisher's F); 0 to infinity with one seed."""
+        """Return the interval's ends for normal values (Fisher's F); 0 to infinity with one seed."""
         if math.isnan(self.value):
             return 0.0, math.inf
         freedoms = [seeds - 1 for seeds in self.seeds]
@@ -263,10 +273,10 @@ class SpreadRatio:
 
 
 def spread_ratio(a: Measured, b: Measured) -> SpreadRatio:
-    """Whether `a` varies less over seeds than `b`, over all cells.
+    """Compare how much `a` and `b` vary over seeds, over all cells.
 
-    A seed has one degree of freedom, since the cells of its runs go together: five seeds say too little
-    of how far. Where the cells are independent the interval is too wide.
+    A seed has one degree of freedom, because the cells of its runs are correlated, and five seeds are
+    too few to tell how strongly. If the cells are independent, the interval is too wide.
 
     Args:
         a, b: methods with seeds; `b` varies over them.
@@ -279,7 +289,7 @@ def spread_ratio(a: Measured, b: Measured) -> SpreadRatio:
 
 
 def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:
-    """The standard error from the resamples, and its degrees of freedom."""
+    """Return the standard error from the resamples and its degrees of freedom."""
     drawn = [(weight, method) for weight, method in terms if method.resampled is not None]
     if not drawn:
         return 0.0, math.inf
@@ -293,7 +303,7 @@ def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:
     variances = sums.var(axis=1, ddof=1)
     variance, noise = variances[0], variances[0] ** 2
     if len(variances) == 2:
-        # Never less than a third: what belongs to the pairs alone is counted three times.
+        # At least a third, because the pairs' own variance is counted three times.
         variance = max(variances[0] - 2 * variances[1], variances[0] / 3)
         noise += 4 * variances[1] ** 2
     if variance == 0:
@@ -303,9 +313,9 @@ def _over_units(terms: Sequence[tuple[float, Measured]]) -> tuple[float, float]:
 
 
 def errors_over_tests(method: Measured) -> np.ndarray:
-    """(cells,) what test points leave of a run's standard error, the root mean square over runs.
+    """Return a run's standard error from test points, (cells,), as the root mean square over runs.
 
-    NaN where none were drawn anew.
+    NaN if no test points were resampled.
     """
     cells = range(method.values.shape[-1])
     errors = [[contrast([(1.0, run.one(cell))]).over_units for cell in cells] for run in method.runs()]

@@ -1,10 +1,10 @@
-"""Statistics of few seeds: AdaSample's Table 3 (Sec. 5.4) as it should be tested, and beyond it.
+"""Statistics for few seeds: how to test AdaSample's Table 3 (Sec. 5.4), and more.
 
-The Mann-Whitney test (Mann and Whitney, 1947), Holm's step-down correction (1979), Vargha and Delaney's
-effect size (2000) with Newcombe's interval (2006), the test's power, and the uncertainty that a printed
-FPR95 has from its test pairs alone. Arrays in, arrays out; a row is a run, a column is a pair of train
-and test set. Orders of methods stand at the end: which ones other studies might find, and how far two
-agree.
+The module holds the Mann-Whitney test (Mann and Whitney, 1947), Holm's step-down correction (1979),
+Vargha and Delaney's effect size (2000) with Newcombe's interval (2006), the test's power, and the
+uncertainty of a printed FPR95 from its test pairs alone. It also holds rankings of methods: which ones
+other studies might find, and how far two agree. Functions take and return arrays; a row is a run, a
+column a pair of train and test set.
 """
 
 import math
@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 
 from lib.statistics.intervals import CONFIDENCE, Measured, contrast, residual
 
-# Non-matching pairs of each of UBC PhotoTour's test sets.
+# Number of non-matching pairs in each of UBC PhotoTour's test sets.
 NEGATIVES = 50_000
-# Of other studies, in `draws`.
+# Number of other studies that `draws` simulates.
 DRAWS = 20_000
 
 
@@ -29,14 +29,15 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> dict[str, np.ndarray]:
 
     Args:
         lower: A matrix of size (`num_runs_lower` x `num_columns`), or a vector of runs, all finite: the
-            method that the alternative says is lower (with FPR95: the better one).
+            method that is lower under the alternative (with FPR95: the better one).
         higher: A matrix of size (`num_runs_higher` x `num_columns`), or a vector: the other method.
 
     Returns:
-        Vectors of size (`num_columns`), or numbers. "u": pairs (one run of each method) in which the
-        supposedly lower one is higher, ties counting half. One-sided p: "exact" from all splits of the
-        pooled values into two groups, valid with ties; "asymptotic" from the normal distribution,
-        variance corrected for ties; "continuity", the same with the continuity correction of one half.
+        Vectors of size (`num_columns`), or numbers. "u": the number of pairs (one run of each method) in
+        which the supposedly lower one is higher, ties counting half. One-sided p: "exact" from all
+        splits of the pooled values into two groups, valid with ties; "asymptotic" from the normal
+        distribution, with the variance corrected for ties; "continuity", the same with the continuity
+        correction of one half.
     """
     lower, higher = (np.asarray(runs, dtype=float) for runs in (lower, higher))
     pooled = np.sort(np.concatenate([lower, higher]), axis=0)
@@ -50,22 +51,23 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> dict[str, np.ndarray]:
     with np.errstate(invalid="ignore", divide="ignore"):
         for name, way in ways.items():
             test = scipy.stats.mannwhitneyu(lower, higher, alternative="less", **way)
-            # Without continuity correction 0 / 0 is what scipy makes of values that are all equal.
+            # Without the continuity correction scipy computes 0 / 0 if all values are equal.
             p[name] = np.nan_to_num(test.pvalue, nan=1.0)
     return {"u": test.statistic, **p}
 
 
 def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Every result that a comparison of so many runs can have, a row each, those with few ties first.
+    """List every result that a comparison of so many runs can have, one per row, few ties first.
 
-    Patterns of ties are as many as 2 to the power of all runs: ten take a second.
+    The number of tie patterns grows as 2 to the power of all runs; ten runs take a second.
 
     Returns:
         The outcomes: "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most"
         and "at_least", the share of all splits of the pooled values that give this u or less, or more;
-        "tied", how many values are, and "ties", the sizes of their groups, the largest first, e.g.
-        "3+2". And of each its p, columns (form of the test, number of sides): "normal, continuity +
-        ties", one-sided, is what scipy gave by default before 1.7; two-sided is twice the smaller tail.
+        "tied", the number of tied values, and "ties", the sizes of their groups, the largest first, e.g.
+        "3+2". And the p of each outcome, columns (form of the test, number of sides): "normal,
+        continuity + ties", one-sided, was scipy's default before 1.7; two-sided p is twice the smaller
+        tail.
     """
     runs = range(lower + higher)
     # Whether a pooled value is larger than the one before.
@@ -79,7 +81,7 @@ def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.Dat
             way = {"use_continuity": continuity, "alternative": alternative, "method": "asymptotic"}
             with np.errstate(invalid="ignore", divide="ignore"):
                 tested = scipy.stats.mannwhitneyu(*groups, axis=2, **way)
-            # What is not a number is the p of runs that are all equal.
+            # NaN is the p of runs that are all equal.
             forms[form, sides] = np.nan_to_num(tested.pvalue, nan=1.0)
     at_most = scipy.stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
     at_least = 1 - (scipy.stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
@@ -100,13 +102,13 @@ def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.Dat
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """Adjust p for testing several hypotheses (Holm, 1979): step-down, the family-wise error kept.
+    """Adjust p for several hypotheses by Holm's step-down method (1979), for the family-wise error.
 
     Args:
         p_values: A vector of size (`num_columns`), in [0, 1].
 
     Returns:
-        A vector of the same size and order; a hypothesis is rejected where it is at most the level.
+        A vector of the same size and order; reject a hypothesis where it is at most the level.
     """
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -116,19 +118,19 @@ def holm(p_values: ArrayLike) -> np.ndarray:
 
 
 def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Probability that a run of `a` is higher than one of `b` (Vargha and Delaney, 2000).
+    """Compute the probability that a run of `a` is higher than one of `b` (Vargha and Delaney, 2000).
 
-    With FPR95, lower is better: give the baseline as `a`, and the value is the probability that the
-    method `b` beats it. The two orders add up to 1.
+    With FPR95, lower is better: pass the baseline as `a` to get the probability that the method `b`
+    beats it. The values of the two orders add up to 1.
 
     Args:
         a: A matrix of size (`num_runs_a` x `num_columns`), or a vector of runs, two or more.
         b: A matrix of size (`num_runs_b` x `num_columns`), or a vector.
 
     Returns:
-        In each column A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the ends of Newcombe's
-        interval (2006, method 5), which is wide also where the runs separate completely. A bootstrap of
-        them has no width there.
+        For each column A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the ends of Newcombe's
+        interval (2006, method 5). The interval is wide even where the runs separate completely; a
+        bootstrap of the runs has no width there.
     """
     a, b = (np.asarray(runs, dtype=float) for runs in (a, b))
     value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
@@ -138,17 +140,17 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
 def power(
     effects: Sequence[float], *, runs: int = 5, alpha: float = 0.05, simulations: int = 20_000
 ) -> pd.Series:
-    """Power of the exact one-sided test for normal values, by simulation.
+    """Simulate the power of the exact one-sided test for normal values.
 
     Args:
         effects: A vector of size (`num_effects`): differences of the means in units of the standard
-            deviation over seeds, the same in both methods; 0 gives the size of the test.
-        runs: of each method.
+            deviation over seeds, which is the same for both methods; 0 gives the size of the test.
+        runs: number of runs of each method.
         alpha: level; for the strictest step of Holm's correction over six tests, 0.05 / 6.
-        simulations: draws, the same for every effect.
+        simulations: number of draws; every effect uses the same ones.
 
     Returns:
-        By "effect" the share of draws rejected.
+        The fraction of draws that the test rejects, by "effect".
     """
     effects = np.asarray(effects, dtype=float)
     draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
@@ -164,19 +166,20 @@ def binomial_error(rate: ArrayLike) -> np.ndarray:
         rate: any shape, in percent, 0 to 100.
 
     Returns:
-        The same shape, in percent. It leaves out the threshold's own error and that pairs share points,
-        so it is a lower bound.
+        The same shape, in percent. It is a lower bound, because it ignores the threshold's own error and
+        that pairs share points.
     """
     share = np.asarray(rate, dtype=float) / 100
     return 100 * np.sqrt(share * (1 - share) / NEGATIVES)
 
 
 def draws(methods: Sequence[Measured]) -> np.ndarray:
-    """(`DRAWS`, methods) means that other studies might find, seeds and test points drawn jointly.
+    """Draw means that other studies might find, (`DRAWS`, methods), jointly over seeds and test points.
 
-    What is due to seeds is Student's by the `residual`, what a seed does to all methods left out, which
-    changes no rank; what is due to test points is one of the resamples, the same for all. So of any two
-    methods the difference has about the interval of a `contrast` by the residual.
+    The part due to seeds is Student's, with the spread of the `residual`. A seed's common effect on all
+    methods is left out, because it changes no rank. The part due to test points is one of the resamples,
+    the same for all methods. So the difference of any two methods has about the interval of a `contrast`
+    with the residual.
 
     Args:
         methods: as for `residual`, on a scale on which they have the same spread.
@@ -190,11 +193,11 @@ def draws(methods: Sequence[Measured]) -> np.ndarray:
 
 
 def _moved(method: Measured) -> np.ndarray:
-    """(B,) how far test points drawn anew move a mean; zeros where none were drawn."""
+    """Return how far resampled test points move a mean, (B,); a single zero if none were resampled."""
     if method.resampled is None:
         return np.zeros(1)
     means = method.resampled[0].mean(axis=(0, 1), dtype=float)
-    # As wide as they are once what is counted too often is taken off.
+    # Rescaled to the standard error of `contrast`, which corrects the overcounted variance of pairs.
     spread = means.std(ddof=1)
     return (means - means.mean()) * (contrast([(1.0, method)]).over_units / spread if spread else 1.0)
 
@@ -202,12 +205,13 @@ def _moved(method: Measured) -> np.ndarray:
 def agreement(
     one: Sequence[float], other: Sequence[float], draws_of_one: np.ndarray, draws_of_other: np.ndarray
 ) -> tuple[float, float, float]:
-    """Kendall's τ of methods' means in two studies, 1 for one order and −1 for the reverse, and the ends
-    between which it lies in 95% of joint draws.
+    """Return Kendall's τ of methods' means in two studies, and the ends of its 95% range in joint draws.
+
+    τ is 1 for the same order and −1 for the reverse.
 
     Args:
-        one, other: means.
-        draws_of_one, draws_of_other: (draws, methods) around them, independent of each other.
+        one, other: the methods' means in each study.
+        draws_of_one, draws_of_other: (draws, methods) around these means, independent of each other.
     """
     first, second = np.array(list(combinations(range(len(one)), 2))).T
     signs = [np.sign(drawn[:, first] - drawn[:, second]) for drawn in (draws_of_one, draws_of_other)]
@@ -216,7 +220,7 @@ def agreement(
 
 
 def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:
-    """The values whose distance from the estimate is z standard errors, taken at those values."""
+    """Find the values that are z standard errors from the estimate, with errors at those values."""
     z = scipy.stats.norm.ppf((1 + CONFIDENCE) / 2)
     more = (runs_a + runs_b) / 2 - 1
 
@@ -235,8 +239,8 @@ def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
     """Difference of the means in pooled standard deviations, corrected for few runs (Hedges, 1981).
 
     Args:
-        compared: a row a comparison, with "lower_mean", "lower_std", "higher_mean" and "higher_std".
-        runs: of each method.
+        compared: one row per comparison, with "lower_mean", "lower_std", "higher_mean" and "higher_std".
+        runs: number of runs of each method.
     """
     pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
     few = 1 - 3 / (4 * (2 * runs - 2) - 1)

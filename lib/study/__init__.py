@@ -1,1 +1,1 @@
-"""From what is asked for to what is on record: jobs, records, runs, many at once, looked up or made."""
+"""Jobs and their records: define them, look them up, and run one job or many at once."""

@@ -14,14 +14,15 @@ from lib.study.open import Study
 
 @dataclass(frozen=True)
 class Artefact:
-    """A notebook and the jobs it asks for.
+    """A notebook and the jobs it needs.
 
     Attributes:
-        jobs: from a study to what it needs.
-        extras: left out unless asked for.
-        hpatches: it needs HPatches patches, which a folder of real data may lack.
-        images: the kind of whole images that it needs (`lib.data.sources`), or none; likewise.
-        longer: its runs are made at the evening's size or longer, not at quick.
+        jobs: returns the jobs that it needs in a study.
+        extras: whether it is left out unless asked for.
+        hpatches: whether it needs HPatches patches, which a folder of real data may lack.
+        images: the kind of whole images that it needs (`lib.data.sources`), which may also be lacking;
+            "" for none.
+        longer: whether its runs are made at `evening` and longer profiles, but not at `quick`.
     """
 
     jobs: Callable[[Study], list[Job]]
@@ -31,11 +32,11 @@ class Artefact:
     longer: bool = False
 
     def records(self, study: Study) -> list[Record]:
-        """Its jobs' records, as they stand in the folder that a study reads first."""
+        """Return its jobs' records, in whatever state, from the folder that a study reads first."""
         return [record_status(job, study, study.reading[0]) for job in self.jobs(study)]
 
     def lacking(self, study: Study) -> str:
-        """What a study lacks for it, in words; empty if nothing."""
+        """Say in words what a study lacks for the artefact; empty if nothing."""
         source = study.source
         if self.longer and study.profile.name == "quick":
             return "whose runs are made at longer profiles"
@@ -45,7 +46,7 @@ class Artefact:
         return "" if self.images in ("", *kinds) else f"since {study.data} holds no {self.images}"
 
 
-# Every recipe that has a learning rate of its own.
+# Every recipe with a learning rate search of its own.
 SEARCHED = {
     **RECIPES,
     **adasample.SEARCHED,
@@ -55,9 +56,9 @@ SEARCHED = {
     **together.SEARCHED,
 }
 
-# By notebook, below notebooks/ and without the ending.
+# By the path of the notebook below notebooks/, without the extension.
 ARTEFACTS = {
-    # Executed first, since it takes longest and the others fill the other cores meanwhile.
+    # Executed first, since it takes longest; the others fill the other cores meanwhile.
     "use/sparse_model": Artefact(several()),
     "data/embedded": Artefact(together.embedded),
     "adasample/table1": Artefact(adasample.table1),

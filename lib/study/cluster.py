@@ -1,8 +1,8 @@
-"""Does jobs on an existing Dask cluster, whose machines share the folder of results at the same path.
+"""Run jobs on an existing Dask cluster whose machines share the results folder at the same path.
 
-A worker does a job as `lib.study.pool` has it done here: in a process of its own with the profile's
-threads, under the job's lock, from its checkpoint where there is one. So a job whose worker dies goes on
-elsewhere, and its record has the same bits.
+A worker runs a job as `lib.study.pool` does locally: in its own process with the profile's threads,
+under the job's lock, and from its checkpoint if there is one. A job whose worker dies therefore
+continues on another worker, and its record has the same bits.
 """
 
 import time
@@ -22,15 +22,15 @@ from lib.study import records
 from lib.study.jobs import Job, Setting, digests, record_status
 from lib.study.pool import Failures, task
 
-# Until what another machine wrote is to be seen here, in seconds.
+# Seconds to wait for a file that another machine wrote to be visible here.
 _SEEN = 90.0
 
 
 def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report) -> Failures:
-    """Does jobs as `lib.study.pool.complete` does, in the same folder seen from every worker.
+    """Run jobs as `lib.study.pool.complete` does, in a folder that every worker sees.
 
     Args:
-        jobs, setting, report: as there.
+        jobs, setting, report: as for `lib.study.pool.complete`.
         address: of the cluster's scheduler, e.g. "tcp://10.0.0.1:8786".
 
     Returns:
@@ -54,7 +54,7 @@ def complete(jobs: Iterable[Job], setting: Setting, address: str, report: Report
 
 
 def _unseen(jobs: Iterable[Job], setting: Setting) -> Failures:
-    # A network file system may show what was not there a moment ago only after a minute.
+    # A network file system may take a minute to show a new file.
     until, unseen = time.monotonic() + _SEEN, list(jobs)
     while unseen := [job for job in unseen if record_status(job, setting).state != "complete"]:
         if time.monotonic() > until:
@@ -65,11 +65,11 @@ def _unseen(jobs: Iterable[Job], setting: Setting) -> Failures:
 
 
 def _do_if_alike(task: Task, job: Job, setting: Setting, lock: Path, theirs: Mapping) -> str | None:
-    """Does a task, or says why this machine must not."""
+    """Run a task, or return why this machine must not."""
     if not lock.exists():
         return f"it does not see {lock}, so it does not share that folder"
     try:
-        # The client holds it. Only the system's own locks will do: they go with a worker that dies.
+        # The client holds this lock. Only the system's own locks will do: a dead worker releases them.
         with FileLock(lock, timeout=0, fallback_to_soft=False):
             return f"locks in {lock.parent} do not hold between its machine and the client's"
     except Timeout:
@@ -83,7 +83,7 @@ def _do_if_alike(task: Task, job: Job, setting: Setting, lock: Path, theirs: Map
 
 
 def _state(job: Job, setting: Setting) -> dict[str, str]:
-    """What has to be the same on both machines for a job to have the same record."""
+    """Return what must be equal on two machines for a job to have the same record on both."""
     # A local label such as +cpu names a build of the same version.
     versions = {name: version.partition("+")[0] for name, version in records.libraries().items()}
     return {**versions, "code": value_digest(digests(job, setting))}

@@ -1,4 +1,4 @@
-"""What there is to have on record: jobs, how their records stand, and how long they take.
+"""Jobs, the state of their records, and how long they take.
 
 Plain data and file names, no torch.
 """
@@ -17,23 +17,23 @@ from lib.recipes import Part, Recipe, values
 from lib.study import records
 
 NO_SET = "none"
-# Behind the name of a module of `lib.benchmarks`: it measures the signs of descriptors.
+# Suffix of the name of a `lib.benchmarks` module that measures the signs of descriptors.
 SIGNS = "_of_signs"
-# What a run takes from its profile besides its budget, which may be the recipe's own.
+# The profile fields that a run uses, except its budget, which may be the recipe's own.
 _SIZE = ["name", "width", "precision", "channels_last", "compile", "threads", "stages", "followed_pairs"]
-# Seconds on one CPU thread, on one set of embedded data, of the modules of `lib.benchmarks` and
-# `lib.probes` that take long.
+# Seconds that the slow modules of `lib.benchmarks` and `lib.probes` take on one CPU thread for one set
+# of embedded data.
 _SECONDS = dict.fromkeys(("hpatches", "intensity_changes", "oxford_affine"), 5.0)
 _SECONDS |= dict.fromkeys(("sfm", "imc", "retrieval"), 26.0)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """On which data, at which size and where jobs are done.
+    """The data, size, folder and device of jobs.
 
     Attributes:
         profile, source: the size and the data.
-        folder: results/<profile>/<data>; records, weights, locks and checkpoints go below it.
+        folder: results/<profile>/<data>, for records, weights, locks and checkpoints.
         device: "cpu", "cuda", …
     """
 
@@ -45,23 +45,23 @@ class Setting:
 
 @dataclass(frozen=True)
 class Job:
-    """One record to have: a training run, a descriptor that needs no training, or a computation.
+    """One record to make: a training run, a descriptor that needs no training, or a computation.
 
     Attributes:
         name: key of the recipe, descriptor or computation; names the record's folder.
-        label: the name readers know it by.
-        recipe: how it is trained; None for a handcrafted one.
-        train_set, seed: likewise.
-        descriptor: one that nobody trains here: a module of `lib.models` with ``build(**options)``.
-        paths: options of it that name files of this machine, which are no part of what is on record;
-            what is in the files is, by a hash among the descriptor's own options.
-        computation: one without data: a module of `lib.theory` with ``compute(**options)`` giving
-            (numbers, arrays), which become the record's metrics and its probe; it is the one measure and
-            the one probe of the job, both of set "none".
-        measures: what is measured: a module of `lib.benchmarks`, with `SIGNS` behind its name where the
-            signs of descriptors are measured, and a set.
-        probes: likewise, a module of `lib.probes`.
-        overrides: fields of `Profile` that this run takes other values for.
+        label: the name that readers see.
+        recipe: how a training run trains; None for other jobs.
+        train_set, seed: those of a training run; None for other jobs.
+        descriptor: one that is not trained here: a module of `lib.models` with ``build(**options)``.
+        paths: options of the descriptor that name files on this machine. They are not part of the
+            record; the files' content is, as a hash among the descriptor's own options.
+        computation: one without data: a module of `lib.theory` whose ``compute(**options)`` returns
+            (numbers, arrays). They become the record's metrics and its probe. The computation is the
+            job's only measure and only probe, both on set "none".
+        measures: (module, set) pairs to measure. The module is one of `lib.benchmarks`, with the suffix
+            `SIGNS` to measure the signs of descriptors.
+        probes: likewise, with a module of `lib.probes`.
+        overrides: new values for fields of `Profile` in this run.
     """
 
     name: str
@@ -78,35 +78,35 @@ class Job:
 
     @property
     def title(self) -> str:
-        """One line for people, e.g. "HardNet* on mini-a, seed 0"."""
+        """The job in one line, e.g. "HardNet* on mini-a, seed 0"."""
         if self.recipe is None:
             return self.label
         return f"{self.label} on {self.train_set}, seed {self.seed}"
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """Every set it is trained, measured or probed on, each once."""
+        """All sets that the job trains, measures or probes on, each once."""
         wanted = [self.train_set, *(name for _, name in (*self.measures, *self.probes))]
         return tuple(name for name in dict.fromkeys(wanted) if name not in (None, NO_SET))
 
     def sets_of(self, measure: str) -> tuple[str, ...]:
-        """The sets on which a module of `lib.benchmarks` measures."""
+        """Return the sets on which a module of `lib.benchmarks` measures."""
         return tuple(name for module, name in self.measures if module == measure)
 
     @property
     def test_sets(self) -> tuple[str, ...]:
-        """The sets on which FPR95 is measured, without the wide pairs of places among them."""
+        """The sets on which FPR95 is measured, except places' sets of wide pairs."""
         return tuple(name for name in self.sets_of("fpr95") if not name.endswith(WIDE))
 
     def profile(self, setting: Setting) -> Profile:
-        """The size that this run has in a setting."""
+        """Return the profile that this run has in a setting."""
         return replace(setting.profile.sized_for(self.recipe), **self.overrides)
 
 
 def configuration(job: Job, setting: Setting) -> dict:
-    """All values that decide a job's numbers besides its code and data; JSON-able.
+    """Return all values besides code and data that decide a job's numbers; JSON-able.
 
-    Of two budgets the profile's is the one that ran; the recipe's is what its authors state.
+    There can be two budgets: the profile's is the one that ran; the recipe's is what its authors state.
     """
     if job.computation is not None:
         return {"computation": values(job.computation)}
@@ -126,18 +126,18 @@ def configuration(job: Job, setting: Setting) -> dict:
 
 
 def digests(job: Job, setting: Setting, followed: Iterable[str] | None = None) -> dict:
-    """Digests of today's code and data, as a record made today holds them.
+    """Return digests of today's code and data, as a record made today would contain them.
 
     Args:
         job, setting: what is made, and where.
         followed: the sets on which a run's training is followed; by default those of the job.
 
     Returns:
-        Each of "training", "following" (runs only: FPR95 by epoch) and, by module of
-        `lib.benchmarks` or `lib.probes`,
-        "evaluation" says the "code" that was run and, by set, the "data" that it read.
+        Entries "training", "following" (runs only: FPR95 by epoch) and "evaluation" (by module of
+        `lib.benchmarks` or `lib.probes`). Each gives the "code" that was run and, by set, the "data"
+        that it read.
     """
-    # What a computation measures and probes is its own.
+    # A computation is its own measure and probe.
     wanted = () if job.computation else (*job.measures, *job.probes)
     evaluation = {
         name: _made_by(
@@ -164,15 +164,15 @@ def _made_by(modules: Iterable[str], sets: Iterable[str], setting: Setting) -> d
 
 
 def evaluating(job: Job, name: str) -> str:
-    """The module that measures or probes under a name."""
+    """Return the module that measures or probes under a name."""
     package = "lib.benchmarks" if name in dict(job.measures) else "lib.probes"
     return f"{package}.{name.removesuffix(SIGNS)}"
 
 
 def record_path(job: Job, setting: Setting, folder: Path | None = None) -> Path:
-    """Where a job's record lies below a folder, by default that of the setting. What the train set
-    contains is part of the name: a run on other data has another record. The last 8 digits are of the
-    configuration, so that runs of one recipe with other rates or options lie beside each other."""
+    """Return the path of a job's record below a folder, by default that of the setting. The name has a
+    digest of the train set's content, so a run on other data has another record. Its last 8 digits are
+    of the configuration, so runs of one recipe with other rates or options are in the same folder."""
     stem = "untrained"
     if job.recipe is not None:
         content = content_half(setting.source.digest(job.train_set))
@@ -182,24 +182,24 @@ def record_path(job: Job, setting: Setting, folder: Path | None = None) -> Path:
 
 
 def probe_path(record: Path, probe: str, test_set: str) -> Path:
-    """Where a probe lies, beside its record."""
+    """Return the path of a probe, beside its record."""
     return record.with_name(f"{record.stem}.{probe}.{test_set}.npz")
 
 
 @dataclass(frozen=True)
 class Record:
-    """A job's record, as it stands in a folder.
+    """The record of a job in a folder, and its state.
 
     Attributes:
         job: what was asked for.
-        path: where the record lies, or would lie.
+        path: where the record is, or would be.
         content: the record; None where it is damaged or missing.
         state: "complete", "incomplete" (trained by today's code, but a metric or a probe is missing,
             damaged, of other data or by older code), "older code", "other data" (on which its training
             was followed), "damaged" or "missing".
-        lacking: the (module, set) that the job asks for and the record has not of this data.
-        stale: those that it has by older code.
-        damaged: files that do not hold what was written.
+        lacking: (module, set) pairs that the job asks for and the record does not have for this data.
+        stale: (module, set) pairs that the record has by older code.
+        damaged: files that do not contain what was written.
     """
 
     job: Job
@@ -212,21 +212,21 @@ class Record:
 
     @property
     def readable(self) -> bool:
-        """Whether all that the job asks for is there of this data, by whatever code."""
+        """Whether the record has all that the job asks for on this data, by whatever code."""
         return self.content is not None and not self.lacking and self.state != "other data"
 
     @property
     def older(self) -> bool:
-        """Whether code of a readable record has changed since."""
+        """Whether the code behind a readable record has changed since."""
         return self.state != "complete"
 
     def fpr95(self, test_set: str) -> float:
-        """In percent, the expected value over tie orders."""
+        """Return FPR95 in percent, as the expected value over orders of ties."""
         return self.content["metrics"][test_set]["fpr95"]["expected"]
 
     @property
     def numbers(self) -> Mapping:
-        """What a computation computed."""
+        """A computation's numbers."""
         return self.content["metrics"][NO_SET][self.job.computation.name]
 
     @property
@@ -235,10 +235,10 @@ class Record:
         return self.probe(self.job.computation.name, NO_SET)
 
     def probe(self, name: str, test_set: str | None = None) -> dict:
-        """A probe's arrays, by default those of the run's own train set.
+        """Return a probe's arrays, by default those of the run's own train set.
 
         Raises:
-            DamagedRecord: its file does not hold what was written.
+            DamagedRecord: its file does not contain what was written.
         """
         test_set = test_set or self.job.train_set
         expected = self.content["probes"][f"{name}.{test_set}"]
@@ -246,7 +246,7 @@ class Record:
 
 
 def record_status(job: Job, setting: Setting, folder: Path | None = None) -> Record:
-    """A job's record as it stands in a folder, by default that of the setting."""
+    """Return a job's record and its state in a folder, by default that of the setting."""
     path = record_path(job, setting, folder)
     try:
         content = records.read(path)
@@ -286,7 +286,7 @@ def _made(digests: Mapping, module: str, test_set: str) -> tuple[str, str]:
 
 
 def merged(jobs: Iterable[Job], setting: Setting) -> list[Job]:
-    """The jobs, each record's once, with all that any of them asks to evaluate on it."""
+    """Merge jobs that share a record into one job with all their measures and probes."""
     by_path: dict[Path, Job] = {}
     for job in jobs:
         path = record_path(job, setting)
@@ -300,10 +300,10 @@ def merged(jobs: Iterable[Job], setting: Setting) -> list[Job]:
 
 
 def cost(job: Job, setting: Setting) -> tuple[float, float]:
-    """Seconds that a job takes one process from nothing: of training, and of metrics and probes.
+    """Estimate one process's seconds for a job from scratch: for training, and for metrics and probes.
 
-    Training goes by the patches forwarded, a backward pass counted as two forward ones, at the speed
-    that the profile states; metrics and probes by measured seconds for each set.
+    Training time is the number of patches forwarded, a backward pass counted as two forward ones, over
+    the profile's speed. Metrics and probes take measured seconds per set.
     """
     if job.computation is not None:
         return 0.0, 5.0
@@ -324,7 +324,7 @@ def cost(job: Job, setting: Setting) -> tuple[float, float]:
 
 
 def remaining(job: Job, setting: Setting) -> float:
-    """Seconds that are left to be done of a job in the setting's folder."""
+    """Estimate the seconds of work that a job still needs in the setting's folder."""
     (training, evaluation), record = cost(job, setting), record_status(job, setting)
     if record.state != "incomplete":
         return training + evaluation

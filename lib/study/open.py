@@ -1,4 +1,4 @@
-"""The study that a notebook's parameters name, and the records it asks for: looked up, or made."""
+"""Open the study that a notebook's parameters name, and look up or make its records."""
 
 import os
 import re
@@ -19,14 +19,14 @@ Runs = Sequence[Record]
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Setting):
-    """What a notebook's parameters come to. New records go to its folder.
+    """The study that a notebook's parameters describe. New records go to its folder.
 
     Attributes:
         data: as `open_study` takes it.
-        reading: folders that records are looked for in, first come first served.
-        grid_seeds, table_seeds, test_seeds: those asked for, or the profile's: of a grid over a
-            parameter, of a table of methods, and of a comparison that needs a spread.
-        at_once: runs at once where some are missing.
+        reading: folders in which records are looked up, in order of preference.
+        grid_seeds, table_seeds, test_seeds: the seeds asked for, or the profile's: for a grid over a
+            parameter, for a table of methods, and for a comparison that needs a spread.
+        at_once: how many missing runs are made at once.
     """
 
     data: str
@@ -38,12 +38,12 @@ class Study(Setting):
 
     @property
     def reference(self) -> Path:
-        """Where the committed records of its profile and data lie."""
+        """The folder of the committed records of its profile and data."""
         return reference_folder(self.profile.name, self.source.name)
 
     @property
     def saving(self) -> Path | None:
-        """Where tables and figures are saved; None while reading the reference, which no notebook
+        """The folder for tables and figures; None while reading the reference, to which no notebook
         writes."""
         return self.folder if self.reading[0] == self.folder else None
 
@@ -53,7 +53,7 @@ class Study(Setting):
         return f"{self.profile.name}, {self.source.name}"
 
     def heading(self) -> str:
-        """One line that says what the numbers come from."""
+        """Return one line that says which profile and data the numbers come from."""
         source = self.source
         return f"profile {self.profile.name}, data {source.name} ({', '.join(source.tested)})"
 
@@ -67,25 +67,25 @@ def open_study(
     at_once: int | None = None,
     real: str | None = None,
 ) -> Study:
-    """The study that a notebook's parameters name.
+    """Open the study that a notebook's parameters name.
 
     Args:
         profile: a key of `lib.profiles.PROFILES`.
-        data: "mini", "photos:DIR", "scenes:DIR" or a folder of PhotoTour sets; "photos" and "scenes" are
+        data: "mini", "photos:DIR", "scenes:DIR" or a folder of PhotoTour sets. "photos" and "scenes" are
             those of the profile's reference, whose pixels need not be here; see `lib.data.sources`.
-        results: "reference" reads the committed records and puts what is missing into results/;
-            any other value is the folder of results to read and write, relative to the repository.
-            Records of each data lie in a folder of its own, results/<profile>/<data>.
-        seeds: in place of the profile's.
-        device: for what is missing.
-        at_once: runs at once; by default as many as the machine holds.
-        real: a folder of real homography sequences, up to two levels below it, for a further set of
-            HPatches patches, or of released sets of whole images, each in a folder of its kind's name.
+        results: "reference" reads the committed records and writes missing ones to results/. Any other
+            value is the folder of results to read and write, relative to the repository. The records of
+            each data source have their own folder, results/<profile>/<data>.
+        seeds: replace the profile's.
+        device: for making missing records.
+        at_once: how many runs at once; by default as many as the machine holds.
+        real: a folder of real homography sequences, up to two levels deep, for a further set of
+            HPatches patches; or of released sets of whole images, each in a folder named by its kind.
 
     Raises:
-        ValueError: an unknown profile or device, a text where none is, or seeds that are not a list of
-            different whole numbers of 0 or more.
-        FileNotFoundError: data that is not there, or neither in `real`.
+        ValueError: an unknown profile or device, a parameter that is an empty text or no text, or seeds
+            that are not a list of different whole numbers of 0 or more.
+        FileNotFoundError: data is missing, or `real` contains neither.
     """
     for parameter, value in {"profile": profile, "data": data, "results": results}.items():
         if not isinstance(value, str) or not value:
@@ -124,18 +124,18 @@ def open_study(
 
 
 def _are_seeds(numbers: Sequence[object]) -> bool:
-    # A bool is an int, and numpy's generators and torch's take 63 bits.
+    # bool is a subclass of int; the generators of numpy and torch take 63 bits.
     whole = all(type(number) is int and 0 <= number < 2**63 for number in numbers)
     return whole and len(set(numbers)) == len(numbers)
 
 
 def reference_folder(profile: str, data: str) -> Path:
-    """Where the committed records of a profile and a source of data lie."""
+    """Return the folder of the committed records of a profile and a data source."""
     return REFERENCE / profile / data
 
 
 def manifest_path(profile: str, data: str) -> Path:
-    """Where the contents of the sets are listed that the records of a reference are of; see
+    """Return the path of the file that lists the contents of a reference's sets; see
     `lib.data.states`."""
     return reference_folder(profile, data) / "manifest.json"
 
@@ -154,13 +154,13 @@ def _sequences_in(real: str | None) -> tuple[Path, ...]:
 
 
 def records_of(study: Study, jobs: Sequence[Job]) -> list[Record]:
-    """The records of jobs, in their order; what is missing is trained there and then.
+    """Return the records of jobs, in their order. Missing ones are made first.
 
-    What is on record is read, also where it is by older code (`Record.older`).
+    Existing records are read even if they are by older code (`Record.older`).
 
     Raises:
         RuntimeError: a job failed; the message names each and why.
-        DamagedRecord: a file of the reference does not hold what was written.
+        DamagedRecord: a file of the reference does not contain what was written.
     """
     runs = [find(study, job) for job in jobs]
     if missing := [job for job, run in zip(jobs, runs, strict=True) if run is None]:
@@ -172,31 +172,31 @@ def records_of(study: Study, jobs: Sequence[Job]) -> list[Record]:
 
 
 def sets_of(study: Study, jobs: Sequence[Job]) -> list[str]:
-    """The data's own sets, and those that jobs read besides."""
+    """Return the data's own sets, and the other sets that jobs read."""
     named = (name for job in jobs for name in job.sets)
     return list(dict.fromkeys([*study.source.sets, *named]))
 
 
 def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[tuple[str, str]]:
-    """Has data and records made that are not there yet, here or by a cluster, and prints how far it is.
+    """Make missing data and records, here or on a cluster, and print the progress.
 
     Args:
-        study: in whose folder.
-        jobs: what to have.
+        study: the study, whose folder gets the records.
+        jobs: the jobs whose records are needed.
         address: of the cluster's scheduler.
 
     Returns:
-        What failed, and why.
+        The titles of the jobs that failed, each with the reason.
 
     Raises:
-        FileNotFoundError: real places are read from the reference, and a record is missing there.
+        FileNotFoundError: the study reads real places from the reference, which lacks a record.
     """
     complete, by, at_once, where = pool.complete, study.at_once, study.at_once, ""
     if address:
         from lib.cluster import at_once as held
         from lib.study import cluster
 
-        # Asked first, so that one that does not answer is known before data is made.
+        # Ask the cluster first: if it does not answer, we know before any data is made.
         complete, by, at_once = cluster.complete, address, max(1, held(address))
         where = f" at {address}"
     if study.data == "scenes":
@@ -214,13 +214,13 @@ def make(study: Study, jobs: Sequence[Job], address: str | None = None) -> list[
 
 
 def find(study: Study, job: Job) -> Record | None:
-    """A job's record: the first that is complete, or else the first by older code that holds everything.
+    """Return a job's first complete record, or else its first record by older code that has everything.
 
     Raises:
-        DamagedRecord: a file of the reference does not hold what was written.
+        DamagedRecord: a file of the reference does not contain what was written.
     """
     candidates = [record_status(job, study, folder) for folder in study.reading]
-    # What is damaged in the folder that is read last, the study's own, is made anew.
+    # Damaged files in the last folder, the study's own, are made again instead.
     if damaged := [file for record in candidates[:-1] for file in record.damaged]:
         advice = "it does not hold what was committed; bring it back, e.g. with git checkout"
         raise records.DamagedRecord(f"{damaged[0]} is damaged: {advice}")
@@ -229,10 +229,10 @@ def find(study: Study, job: Job) -> Record | None:
 
 
 def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
-    """The jobs, each once, whose records in the study's own folder are to be made.
+    """Return the jobs, each once, whose records in the study's own folder must be made.
 
-    Records by older code are made anew at the quick size and kept at others, where they are costly;
-    the report marks them.
+    Records by older code are made again at the quick size. At other sizes, where they are costly, they
+    are kept and the report marks them.
     """
     kept = ("complete",) if study.profile.name == "quick" else ("complete", "older code")
     own = [record_status(job, study) for job in merged(jobs, study)]
@@ -240,7 +240,7 @@ def to_do(study: Study, jobs: Sequence[Job]) -> list[Job]:
 
 
 def provenance(runs: Runs) -> str:
-    """What the numbers shown come from, in a line: how many records, where, how many by older code."""
+    """Say in one line where numbers come from: how many records, where, how many by older code."""
     older = sum(run.older for run in runs)
     where = " and ".join(sorted({os.path.relpath(run.path.parents[1], ROOT) for run in runs}))
     share = "all" if older in (0, len(runs)) else f"{older} of them"

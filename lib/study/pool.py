@@ -1,4 +1,4 @@
-"""Does jobs at once, each in a process of its own (`lib.processes`), and makes their data likewise."""
+"""Run jobs in parallel, each in its own process (`lib.processes`), and make their data likewise."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -12,11 +12,11 @@ Failures = list[tuple[Job, str]]
 
 
 def complete(jobs: Iterable[Job], setting: Setting, at_once: int, report: Report) -> Failures:
-    """Does jobs in the order given, so that what was asked first is first on record; those already
+    """Run jobs in the order given, so that the first jobs are the first on record. Jobs that are already
     complete cost nothing.
 
     Args:
-        jobs: what to have.
+        jobs: the jobs whose records are needed.
         setting: data, size and folder.
         at_once, report: as for `lib.processes.run`.
 
@@ -33,22 +33,22 @@ def complete(jobs: Iterable[Job], setting: Setting, at_once: int, report: Report
 
 
 def task(job: Job, setting: Setting) -> Task:
-    """What having a job's record comes to; it returns None."""
+    """Return the task that makes a job's record; the task itself returns None."""
     return Task(job.title, partial(_carry_out, job, setting), sum(cost(job, setting)))
 
 
 def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
-    """Has sets made, or read once where they are there.
+    """Make sets that are missing, and read the others once.
 
     Args:
-        source: whose sets they are.
+        source: the source of the sets.
         names: of the sets.
-        at_once: processes.
+        at_once: number of processes.
 
     Raises:
-        ValueError: one could not be had; the message names each and why.
+        ValueError: a set could not be made or read; the message names each and why.
     """
-    # Sets of one folder come of one making.
+    # Sets in one folder are made together.
     by_folder = {source.scene_folder(name): name for name in names}
     tasks = [Task(f"data {name}", partial(_load, source, name)) for name in by_folder.values()]
     ended = zip(tasks, run(tasks, at_once), strict=True)
@@ -57,7 +57,7 @@ def prepare(source: Source, names: Iterable[str], at_once: int) -> None:
 
 
 def _carry_out(job: Job, setting: Setting) -> None:
-    from lib.study.runs import carry_out  # torch is imported here, in the worker, and not by the parent
+    from lib.study.runs import carry_out  # imports torch in the worker, not in the parent
 
     carry_out(job, setting)
 

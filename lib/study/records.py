@@ -1,8 +1,8 @@
-"""Records and probes: what a run leaves, read and written whole or not at all. No torch.
+"""Read and write the records and probes of runs, whole or not at all. No torch.
 
-A record is one JSON file; its probes are one compressed array file each beside it. A record ends with
-a digest of all that it holds, and holds a hash of each file beside it, so that whatever has happened
-to one of them since it was written is found out when it is read.
+A record is one JSON file; each of its probes is a compressed array file beside it. A record ends with a
+digest of its content and contains a hash of each file beside it, so that any later change to one of them
+is detected on reading.
 """
 
 import hashlib
@@ -27,15 +27,15 @@ _SEAL = "seal"
 
 
 class DamagedRecord(ValueError):
-    """A file that should be a record, or one beside a record, and is not what was written."""
+    """A record, or a file beside one, that is not what was written."""
 
 
 def read(path: Path) -> dict:
-    """A record.
+    """Read a record.
 
     Raises:
         FileNotFoundError: there is none.
-        DamagedRecord: the file does not hold what was written; the message names it.
+        DamagedRecord: the file does not contain what was written; the message names it.
     """
     try:
         record = json.loads(path.read_bytes())
@@ -48,7 +48,7 @@ def read(path: Path) -> dict:
 
 
 def write(path: Path, record: Mapping) -> None:
-    """Writes a record atomically, a line a key in the order given and the seal last.
+    """Write a record atomically, one line per key in the order given, with the seal last.
 
     Raises:
         ValueError: a number is not finite.
@@ -64,7 +64,7 @@ def write(path: Path, record: Mapping) -> None:
 
 
 def write_probe(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
-    """Writes a probe atomically as a compressed ``.npz``, and returns its SHA-256.
+    """Write a probe atomically as a compressed ``.npz``, and return its SHA-256.
 
     Raises:
         ValueError: it takes more than 200 kB.
@@ -80,7 +80,7 @@ def write_probe(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def read_probe(path: Path, expected: str) -> dict[str, np.ndarray]:
-    """A probe's arrays.
+    """Read a probe's arrays.
 
     Args:
         path: of the probe.
@@ -88,14 +88,14 @@ def read_probe(path: Path, expected: str) -> dict[str, np.ndarray]:
 
     Raises:
         FileNotFoundError: there is none.
-        DamagedRecord: the file does not hold what was written; the message names it.
+        DamagedRecord: the file does not contain what was written; the message names it.
     """
     with np.load(io.BytesIO(read_checked(path, expected)), allow_pickle=False) as arrays:
         return dict(arrays)
 
 
 def read_checked(path: Path, expected: str) -> bytes:
-    """What a file beside a record holds, once its SHA-256 is found to be the one in the record.
+    """Read a file beside a record after checking that its SHA-256 is the one in the record.
 
     Raises:
         FileNotFoundError, DamagedRecord: as for `read_probe`.
@@ -107,11 +107,11 @@ def read_checked(path: Path, expected: str) -> bytes:
 
 
 def is_whole(path: Path, expected: str | None) -> bool:
-    """Whether a file beside a record is there as it was written."""
+    """Return whether a file beside a record exists and is as it was written."""
     return path.is_file() and sha256(path) == expected
 
 
 @cache
 def libraries() -> dict[str, str]:
-    """Versions of the libraries that numbers depend on, by name; of those that are installed."""
+    """Return the versions of the installed libraries that numbers depend on, by name."""
     return {d.name: d.version for d in metadata.distributions() if d.name in LIBRARIES}

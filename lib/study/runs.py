@@ -1,4 +1,4 @@
-"""Does one job: trains and evaluates what is missing of it, into its record."""
+"""Run one job: train and evaluate what its record lacks."""
 
 import hashlib
 import platform
@@ -31,24 +31,24 @@ from lib.training import ForeignCheckpoint, part_state, train
 
 
 def carry_out(job: Job, setting: Setting) -> Path:
-    """Does a job in this process, unless its record is complete, and returns the record's path.
+    """Run a job in this process, unless its record is complete, and return the record's path.
 
-    Training is skipped where weights by today's code are there. Probes and weights are written
-    before the record, so a record that exists has them, and the checkpoint goes after it. Files that
-    do not hold what was written are set aside, which stderr names, and made anew. Two processes never
-    do the same job: the second waits for the first and finds the record.
+    Training is skipped where weights by today's code exist. Probes and weights are written before the
+    record, so a record that exists has them; the checkpoint is deleted after it. Damaged files are set
+    aside, named on stderr, and made again. Two processes never run the same job: the second waits for
+    the first and finds the record.
 
     Args:
-        job: what to have.
+        job: the job whose record is needed.
         setting: data, size and folder.
 
     Raises:
-        ValueError, FloatingPointError: as training and evaluation do.
+        ValueError, FloatingPointError: as training and evaluation raise.
         OSError: results cannot be written, or the disk is full; what was done is kept.
     """
     path = jobs.record_path(job, setting)
     with locked(setting.folder / "locks" / f"{job.name}-{path.stem}.lock"):
-        # The lock tells that what was being written there was left by a process that was killed.
+        # We hold the lock, so any half-written file was left by a process that was killed.
         for half in setting.folder.rglob(f"*{path.stem}*.half.*"):
             half.unlink()
         record, weights = jobs.record_status(job, setting), weights_path(path)
@@ -68,18 +68,18 @@ def carry_out(job: Job, setting: Setting) -> Path:
 
 
 def weights_path(record: Path) -> Path:
-    """Where a run's weights lie, beside its record: at the end and at the profile's stages."""
+    """Return the path of a run's weights, at the end and at the profile's stages, beside its record."""
     return record.with_suffix(".safetensors")
 
 
 def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
-    """A run's tensors by stage of its training, "0.0" first and "1.0" last, and by part and name, e.g.
-    "model/features.0.weight".
+    """Load a run's tensors by stage of its training, "0.0" first and "1.0" last, and by part and name,
+    e.g. "model/features.0.weight".
 
     Raises:
         FileNotFoundError: no record, or no weights beside it.
-        DamagedRecord: one of them does not hold what was written.
-        ValueError: the record is of nothing that was trained.
+        DamagedRecord: one of them does not contain what was written.
+        ValueError: the record is not of a training run.
     """
     expected, weights = records.read(record).get("weights"), weights_path(record)
     if expected is None:
@@ -95,7 +95,7 @@ def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
 
 
 def load_network(record: Path) -> nn.Module:
-    """A run's network at the end of its training, in evaluation mode.
+    """Load a run's network from the end of its training, in evaluation mode.
 
     Raises:
         FileNotFoundError, ValueError: as for `load_weights`.
@@ -110,7 +110,7 @@ def _network(config: Mapping, weights: Mapping[str, Tensor], device: str = "cpu"
 
 
 def checkpoint_path(job: Job, setting: Setting) -> Path:
-    """Where an unfinished run's checkpoint lies, named by all that it must not be continued across."""
+    """Path of an unfinished run's checkpoint, named by all that must not change when it resumes."""
     begun_with = {
         "config": jobs.configuration(job, setting),
         "digests": {**jobs.digests(job, setting), "evaluation": {}},
@@ -123,7 +123,7 @@ def checkpoint_path(job: Job, setting: Setting) -> Path:
 
 
 def _begin(job: Job, setting: Setting, path: Path) -> None:
-    """Writes a record with all that a job has before it is measured."""
+    """Write a record with all that a job has before it is measured."""
     device = f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
     if setting.device.startswith("cuda"):
         device = torch.cuda.get_device_name(setting.device)
@@ -146,7 +146,7 @@ def _begin(job: Job, setting: Setting, path: Path) -> None:
         record |= _computed(job, path)
     if job.recipe is not None:
         record |= _trained(job, setting, path)
-    # From here on the training is on record, and what ends the evaluation costs no more than it.
+    # From here on the training is on record: an interrupted evaluation loses no more than itself.
     records.write(path, record)
     if job.recipe is not None:
         checkpoint_path(job, setting).unlink(missing_ok=True)
@@ -179,7 +179,7 @@ def _trained(job: Job, setting: Setting, path: Path) -> dict:
     )
     with fast_convolutions(setting.device):
         try:
-            # torch checks no checksum of what it loads.
+            # torch verifies no checksum of what it loads.
             if checkpoint.exists() and zipfile.ZipFile(checkpoint).testzip() is not None:
                 raise ForeignCheckpoint
             trained = begin()
@@ -228,11 +228,11 @@ def _subject(record: Record, setting: Setting) -> Subject:
 
 
 def _evaluate(record: Record, setting: Setting) -> None:
-    """Measures and probes what a record lacks or has by other code."""
+    """Measure and probe what a record lacks or has by other code."""
     job, content, subject = record.job, record.content, _subject(record, setting)
     wanted = (*record.lacking, *record.stale)
     today, held = jobs.digests(job, setting)["evaluation"], content["digests"]["evaluation"]
-    # A set is read and described once for all that is asked of it, and on record when it is done.
+    # Each set is read and described once for all its measures and probes, then goes on record.
     for test_set in dict.fromkeys(name for _, name in wanted):
         data = setting.source.load(test_set)
         for name in (module for module, own in wanted if own == test_set):
@@ -248,7 +248,7 @@ def _evaluate(record: Record, setting: Setting) -> None:
             content["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
             made = held.setdefault(name, {**today[name], "data": {}})
             if made["code"] != today[name]["code"]:
-                # What was measured on other sets was so by other code, which "0…" stands for.
+                # The other sets were measured by other code, which "0…" stands for.
                 others = {own: content_half(digest) + "0" * 8 for own, digest in made["data"].items()}
                 made |= {"code": today[name]["code"], "data": others}
             made["data"][test_set] = today[name]["data"][test_set]
@@ -257,8 +257,8 @@ def _evaluate(record: Record, setting: Setting) -> None:
 
 def _evaluating(name: str) -> ModuleType:
     ours, module = signal.getsignal(signal.SIGTERM), import_module(name)
-    # Some import pycolmap, which puts a handler in the place of ours that ends a process without
-    # unwinding it. Only a process's main thread may set one; a cluster works in others.
+    # Some modules import pycolmap, which replaces our handler by one that ends the process without
+    # unwinding it. Only the main thread may set a handler; a cluster runs jobs in other threads.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, ours)
     return module

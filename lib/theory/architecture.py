@@ -1,4 +1,4 @@
-"""HyNet and L2-Net layer by layer, as the modules have them (HyNet, Sec. 3.3, Fig. 3)."""
+"""HyNet and L2-Net layer by layer, as their modules implement them (HyNet, Sec. 3.3, Fig. 3)."""
 
 import torch
 from torch import nn
@@ -10,16 +10,16 @@ NETWORKS = {"HyNet": hynet.build, "L2-Net": l2net.build}
 
 
 def compute(width: float = 1.0) -> Computed:
-    """Layers, shapes and parameters of HyNet and of what HardNet and SOSNet train.
+    """List layers, shapes and parameters of HyNet and of L2-Net, which HardNet and SOSNet train.
 
     Args:
-        width: share of the inner channels; 1 is the published network.
+        width: fraction of the inner channels; 1 is the published network.
 
     Returns:
-        Numbers: "networks", rows of "label", "convolutional" (weights of convolutions, without
-        biases), "parameters" (all of them) and "layers", in the order in which a patch passes them: rows
-        of "name" (its class), "parameters" (its own) and "shape" (of its output, channels, height and
-        width; or the length of the descriptor). No arrays.
+        Numbers: "networks", rows with "label", "convolutional" (number of convolution weights, without
+        biases), "parameters" (number of all parameters) and "layers", in forward order: rows with "name"
+        (the layer's class), "parameters" (its own) and "shape" (of its output: channels, height and
+        width, or the length of the descriptor). No arrays.
     """
     networks = []
     for label, build in NETWORKS.items():
@@ -27,7 +27,7 @@ def compute(width: float = 1.0) -> Computed:
         for layer in model.modules():
             if not any(layer.children()):
                 layer.register_forward_hook(lambda *call, passed=passed: passed.append(call))
-        # With gradients: without, HyNet runs FRN and TLU as one, and neither would be seen.
+        # Keep gradients on: without them HyNet fuses FRN and TLU, and the hooks would see neither.
         model(torch.rand(1, 1, model.input_size, model.input_size))
         layers = [
             {"name": type(layer).__name__, "parameters": _size(layer), "shape": list(output.shape[1:])}

@@ -1,12 +1,13 @@
-"""|∂L/∂θ| of each triplet loss by the positive's angle and by the negative's (HyNet, Sec. 2.3), which is
-‖x‖ ‖∂L/∂x‖ of a descriptor x before normalisation.
+"""|∂L/∂θ| of each triplet loss by the angle of the positive and of the negative (HyNet, Sec. 2.3).
 
-A triplet's own loss L_i is a function of the Euclidean distances d_pos and d_neg of unit descriptors,
-0 to 2; losses of squares and of angles are differentiated through these by the chain rule. A loss may
-look at the whole batch: DSM's weight at the distribution of recent ones, the hardest eighth at the
-others' order, AdaSample's w_i = 1/d is scaled to their mean. So there is a state, a batch of triplets
-that the loss has seen once before, and the triplets that are asked about join it, so few at a time that
-they hardly move it.
+It equals ‖x‖ ‖∂L/∂x‖ for a descriptor x before normalisation.
+
+A triplet's loss L_i is a function of two Euclidean distances of unit descriptors, d_pos and d_neg, 0 to
+2. Losses of squared distances or angles are differentiated through these distances by the chain rule. A
+loss may depend on the whole batch: DSM's weight on the distribution of recent triplets, the hardest
+eighth on the order of the other triplets, and AdaSample's w_i = 1/d on the mean weight. So each loss
+first sees a batch of triplets, the state. The triplets under study then join the state, so few at a time
+that they hardly change it.
 """
 
 import copy
@@ -28,7 +29,7 @@ _SQUARE = euclidean.build(power=2, epsilon=0.0)
 _ANGLE = angular.build(power=1, epsilon=0.0)
 _ANGLE_SQUARE = angular.build(power=2, epsilon=0.0)
 _HYBRID = hybrid.build(2.0, 2.736, epsilon=0.0)
-# Triplets that join a state of a thousand at once.
+# Number of triplets that join a state of a thousand at a time.
 JOINING = 16
 
 
@@ -38,9 +39,10 @@ class Case:
 
     Attributes:
         label: its name for readers.
-        loss: of triplets; whoever lets it see any takes a copy.
-        distance: of descriptors, at the power that the loss takes.
-        drawn_by: the distance d of w_i = 1/d, scaled to a mean of 1 over the state; None weighs all 1.
+        loss: loss of triplets. It may keep statistics of the batches it sees, so copy it before use.
+        distance: distance of descriptors, at the power that the loss takes.
+        drawn_by: the distance d in w_i = 1/d, scaled to a mean of 1 over the state; None sets all
+            weights to 1.
     """
 
     label: str
@@ -49,7 +51,7 @@ class Case:
     drawn_by: Distance | None = None
 
 
-# By key of records.
+# Key in the records -> case.
 CASES = {
     "hinge_1": Case("hinge, margin 1 (HardNet)", hinge.build(1.0)),
     "hinge_0.375": Case("hinge, margin 0.375", hinge.build(0.375)),
@@ -67,20 +69,20 @@ CASES = {
 
 
 def compute(angles: int = 90, triplets: int = 1023) -> Computed:
-    """Magnitudes of each of `CASES` `by_angle`.
+    """Compute the magnitudes of each of `CASES` with `by_angle`.
 
     Args:
-        angles: between 0 and π.
-        triplets: of the `gaussian_state`.
+        angles: number of angles between 0 and π.
+        triplets: number of triplets of the `gaussian_state`.
 
     Returns:
-        Numbers: "cases", rows of "key" and "label". Arrays, float32: "theta" (A,), and
+        Numbers: "cases", rows with "key" and "label". Arrays, float32: "theta" (A,), and
         "positive_<key>" and "negative_<key>" (A,), the magnitudes.
     """
     state, arrays = gaussian_state(triplets), {}
     for key, case in CASES.items():
         case = copy.deepcopy(case)
-        # What a loss knows of earlier batches, it knows of the state.
+        # A loss that remembers earlier batches must have seen the state.
         _losses(case, state)
         arrays["theta"], curves = by_angle(case, state, angles)
         arrays |= {f"{kind}_{key}": curve for kind, curve in curves.items()}
@@ -89,10 +91,10 @@ def compute(angles: int = 90, triplets: int = 1023) -> Computed:
 
 
 def gaussian_state(triplets: int) -> Tensor:
-    """d_pos and d_neg (T, 2), float64, of a state like that of a network that has learned for a while.
+    """Draw d_pos and d_neg, (T, 2), float64, as in a network that has trained for a while.
 
-    Means are 0.6 and 1.0, deviations 0.2 and 0.1, their correlation 0.2, and distances are cut to 0.01
-    to 1.99: a margin of 1 leaves out next to none of the triplets, one of 0.375 about half.
+    The means are 0.6 and 1.0, the standard deviations 0.2 and 0.1, and the correlation is 0.2. Distances
+    are clipped to 0.01 to 1.99. A margin of 1 leaves out almost no triplet, one of 0.375 about half.
     """
     positive, negative, correlation = 0.2, 0.1, 0.2
     common = correlation * positive * negative
@@ -102,15 +104,15 @@ def gaussian_state(triplets: int) -> Tensor:
 
 
 def by_angle(case: Case, state: Tensor, points: int) -> tuple[Tensor, dict[str, Tensor]]:
-    """|∂L/∂θ| along both angles; one goes through all its values, the other distance stays at its mean.
+    """Compute |∂L/∂θ| along each of the two angles, with the other distance at its mean.
 
     Args:
-        case: whose loss has seen the state.
+        case: its loss has already seen the state.
         state: (m, 2) d_pos and d_neg, Euclidean, float64; a few triplets at a time join it.
-        points: angles between 0 and π.
+        points: number of angles between 0 and π.
 
     Returns:
-        (P,) radians, and by "positive" and "negative" (P,) magnitudes.
+        The angles, (P,) radians, and the magnitudes, (P,) each, under "positive" and "negative".
     """
     theta = (torch.arange(points, dtype=torch.float64) + 0.5) * (math.pi / points)
     curves = {}
@@ -124,12 +126,12 @@ def by_angle(case: Case, state: Tensor, points: int) -> tuple[Tensor, dict[str, 
 
 
 def slopes(case: Case, batch: Tensor, state: Tensor) -> Tensor:
-    """|∂L_i/∂θ| by the angle of the positive and by that of the negative, (2, n); ∂d/∂θ = cos(θ/2).
+    """Compute |∂L_i/∂θ|, (2, n), by the angle of the positive and of the negative; ∂d/∂θ = cos(θ/2).
 
     Args:
-        case: its loss is left as it is.
+        case: its loss is copied, so that it stays unchanged.
         batch: (n, 2) d_pos and d_neg, Euclidean, float64.
-        state: (m, 2) likewise, whose mean scales weights.
+        state: (m, 2) likewise; weights are scaled by their mean over it.
     """
     leaf = batch.clone().requires_grad_()
     losses = _losses(copy.deepcopy(case), leaf)

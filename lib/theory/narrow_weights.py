@@ -1,9 +1,9 @@
-"""DSM's weights where all triplets are about equally hard (Sec. 4.2).
+"""DSM's weights when all triplets are about equally hard (Sec. 4.2).
 
 The paper says that at a very small variance, where the CDF is close to a step function, all triplets
-weigh nearly the same. The CDF of what follows a continuous distribution is uniform between 0 and 1
-however narrow that is; what makes weights equal is that the histogram's bins have a width, and only
-where no node divides them.
+weigh nearly the same. But a continuous variable's CDF, taken at the variable itself, is uniform between
+0 and 1 however narrow the distribution is. The weights become equal only because the histogram's bins
+have a width, and only where no node divides the values.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import torch
 from lib.losses import cdf
 from lib.theory import Computed
 
-# By name, options of `lib.losses.cdf.build`.
+# Name -> options of `lib.losses.cdf.build`.
 FORMS = {
     "floor": {"lookup": "floor"},
     "interpolated": {"lookup": "interpolated"},
@@ -29,21 +29,21 @@ def compute(
     pairs: int = 1024,
     batches: int = 10,
 ) -> Computed:
-    """Weights of normally distributed differences, after batches of the same distribution.
+    """Compute the weights of normally distributed differences, after batches of the same distribution.
 
     Args:
-        deviations: σ of d_pos − d_neg, in bins' widths.
-        positions: where its mean lies, as a share of the way from one node to the next.
-        pairs, batches: that the loss is given.
+        deviations: σ of d_pos − d_neg, in bin widths.
+        positions: where the mean of d_pos − d_neg lies between two nodes, as a share of the bin width.
+        pairs, batches: pairs in a batch, and batches that the loss sees.
 
     Returns:
-        The bin's "width", on the scale of the distance; and arrays "deviation" (D,), "position" (P,)
-        and by name of `FORMS` "mean_…" and "spread_…" (D, P): of the last batch's weights the mean, 0 to
-        1, and the standard deviation over the mean.
+        Numbers: "width", a bin's width on the scale of the distance. Arrays: "deviation" (D,),
+        "position" (P,) and, for each name of `FORMS`, "mean_…" and "spread_…" (D, P): the mean of the
+        last batch's weights, 0 to 1, and their standard deviation over that mean.
     """
     width = 2 * EXTENT / (BINS - 1)
     draws = torch.from_numpy(np.random.default_rng(0).normal(size=(batches, pairs)))
-    # A node left of the middle, as triplets are mostly easier than not.
+    # A node below 0, because most triplets are easy (d_pos < d_neg).
     node = -EXTENT + (3 * BINS // 8) * width
     arrays = {"deviation": np.array(deviations), "position": np.array(positions)}
     for name, options in FORMS.items():

@@ -1,14 +1,14 @@
 """AdaSample's Eq. 24, ‖∂L/∂x‖ = 2 d_pos: where it holds, and what holds elsewhere.
 
-L = t + D(x, x⁺) − D(·, x⁻) with a positive hinge, differentiated by the positive x⁺. The gradient
-depends on three things that Eq. 24 leaves open: on which distance D, on whether the normalisation
-x = y/‖y‖ is part of the network (its Jacobian takes away what is radial, and divides by ‖y‖), and on
-which of the two matching patches the negative lies close to. On the unit sphere ‖x − x⁺‖² and
-2 − 2 x·x⁺ are one number and have different gradients, which agree again through the normalisation.
+The loss is L = t + D(x, x⁺) − D(·, x⁻) with a positive hinge, differentiated by the positive x⁺. The
+gradient depends on three things that Eq. 24 leaves open: the distance D; whether the normalisation x =
+y/‖y‖ is part of the network (its Jacobian removes the radial part and divides by ‖y‖); and which of the
+two matching patches the negative is close to. On the unit sphere ‖x − x⁺‖² and 2 − 2 x·x⁺ are equal but
+have different gradients, which agree again through the normalisation.
 
-θ is the angle of the matching pair, d = 2 sin(θ/2) their distance, and φ the angle of positive and
-negative. Seen from the patch between them, the other matching patch and the negative lie at a right
-angle, as random directions in many dimensions almost do.
+θ is the angle of the matching pair, d = 2 sin(θ/2) their distance, and φ the angle between the negative
+and the patch that it is close to. Seen from the patch that the negative is close to, the other matching patch and the negative
+lie at a right angle, as random directions in many dimensions almost do.
 """
 
 from collections.abc import Callable
@@ -26,15 +26,15 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Case:
-    """A loss, and what it is differentiated by.
+    """A loss and the variable by which it is differentiated.
 
     Attributes:
-        key: names the case in records.
+        key: the case's key in the records.
         loss: its name for readers.
-        distance: D of (x, y).
+        distance: D as a function of (x, y).
         formula: the closed form of the gradient's norm, for readers; tests compare it with `norms`.
-        normalised: the gradient is by y with x⁺ = y/‖y‖ and ‖y‖ = 1; else by x⁺ itself.
-        side: "anchor" or "positive", what the negative lies close to.
+        normalised: True for the gradient by y with x⁺ = y/‖y‖ and ‖y‖ = 1, False for that by x⁺ itself.
+        side: "anchor" or "positive", the patch that the negative is close to.
     """
 
     key: str
@@ -67,22 +67,22 @@ CASES = (
     Case("ht_normalised_positive", "HT", _INNER, _SINES, side="positive"),
     Case("aht_normalised_positive", "AHT", _ANGLE2, _ANGLES, side="positive"),
 )
-# Distances between which "variation" and "correlation" are taken; of the records' "at".
+# Range of distances for "variation" and "correlation", and the distances of "d=0.5" and so on.
 USUAL, AT = np.linspace(0.2, 1.4, 200), np.array([0.5, 1.0, 1.4])
-# Euclidean distance of a negative from the patch that it lies close to.
+# Euclidean distance of a negative from the patch that it is close to.
 NEGATIVE_DISTANCE = 1.0
 
 
 def compute(points: int = 61) -> Computed:
-    """Norms of the gradient along the matching distance.
+    """Compute the gradient's norm along the matching distance for each of `CASES`.
 
     Args:
-        points: along the curves.
+        points: number of points along each curve.
 
     Returns:
-        Numbers: "cases", rows of "key", "loss", "formula", "normalised", "side", the norm at "d=0.5",
-        "d=1" and "d=1.4", "variation" (largest over smallest norm/d, or norm/θ for AHT's, between
-        the usual distances) and "correlation" (Pearson, with d or θ there; None where the norm is
+        Numbers: "cases", rows with "key", "loss", "formula", "normalised", "side", the norm at "d=0.5",
+        "d=1" and "d=1.4", "variation" (largest over smallest norm/d, or norm/θ for AHT, over the usual
+        distances) and "correlation" (Pearson's, of the norm with d or θ over them; None if the norm is
         constant). Arrays: "distance" (points,) and "curve_<key>" (points,).
     """
     along = 2 * np.sin(np.linspace(0, np.pi / 2, points))
@@ -102,12 +102,12 @@ def compute(points: int = 61) -> Computed:
 
 
 def norms(case: Case, distances: np.ndarray, negative: float = NEGATIVE_DISTANCE) -> np.ndarray:
-    """‖∂L/∂x⁺‖, or ‖∂L/∂y‖ where the case is normalised, by automatic differentiation, (n,).
+    """Compute ‖∂L/∂x⁺‖, or ‖∂L/∂y‖ if the case is normalised, (n,), by automatic differentiation.
 
     Args:
-        case: of `CASES`.
-        distances: (n,) of matching pairs, in (0, 2).
-        negative: distance of the negative from the patch that it lies close to, in (0, 2).
+        case: one of `CASES`.
+        distances: (n,) distances of matching pairs, in (0, 2).
+        negative: distance of the negative from the patch that it is close to, in (0, 2).
     """
     near, sideways, across = torch.eye(3, dtype=torch.float64)
     theta = 2 * (torch.from_numpy(distances)[:, None] / 2).asin()
@@ -116,7 +116,7 @@ def norms(case: Case, distances: np.ndarray, negative: float = NEGATIVE_DISTANCE
     anchor, positive = (near, other) if case.side == "anchor" else (other, near)
     leaf = positive.expand_as(other).clone().requires_grad_()
     x_pos = torch.nn.functional.normalize(leaf, dim=1) if case.normalised else leaf
-    # The margin is constant, so that it is enough that the hinge be positive: it is left open here.
+    # The margin is constant and the hinge positive, so both are left out here.
     loss = case.distance(anchor, x_pos) - case.distance(anchor if case.side == "anchor" else x_pos, far)
     (gradient,) = torch.autograd.grad(loss.sum(), leaf)
     return gradient.norm(dim=1).numpy()

@@ -1,13 +1,13 @@
 """HyNet's measures of two descriptors and their gradients, by autograd.
 
-Descent directions of inner products and L2 distances (Eq. 2 and 3, Fig. 1): a positive pair (+) is to
-become more similar, a negative one (−) less; similar is a large s and a small d. So the descent
-direction Δ by x is ∂s/∂x or −∂d/∂x of a positive pair, and its opposite of a negative one.
-Δ = Δ∥ + Δ⊥, along the descriptor and across it.
+Descent directions of inner products and L2 distances (Eq. 2 and 3, Fig. 1): training makes a positive
+pair (+) more similar and a negative pair (−) less similar, where similar means a large s and a small d.
+So the descent direction Δ by x is ∂s/∂x or −∂d/∂x for a positive pair, and the opposite for a negative
+one. Δ = Δ∥ + Δ⊥, its parts along the descriptor and orthogonal to it.
 
 Gradient magnitudes by the angle: g_s, g_d (Eq. 4, Fig. 2b) and g_H (Eq. 6, Fig. 5b). θ goes around
-twice, from 0 to 4π, so that a period of 2π can be seen. Where two descriptors are one, at θ = 0, d has a
-kink; no angle of the grid lies there.
+twice, from 0 to 4π, so that a period of 2π can be seen. At θ = 0 the two descriptors coincide and d has
+a kink; no angle of the grid lies there.
 """
 
 import math
@@ -21,9 +21,9 @@ from lib.distances import hybrid
 from lib.theory import Computed
 
 Pair = Callable[[Tensor, Tensor], Tensor]
-# The plane's x and y: their lengths, and their directions from the first axis.
+# The descriptors x and y of the plane: their lengths, and their angles from the first axis.
 LENGTHS, DEGREES = (1.0, 1.4), (20.0, 80.0)
-# Ratios of 1 − s to d in s_H, by key of records.
+# Key in the records -> ratio α of 1 − s to d in s_H.
 ALPHAS = {"0": 0.0, "1": 1.0, "2": 2.0, "3": 3.0, "infinite": math.inf}
 
 
@@ -35,14 +35,14 @@ def _inner(x: Tensor, y: Tensor) -> Tensor:
     return (x * y).sum(-1, keepdim=True)
 
 
-# Eq. 2, by key of records: s̄ and d̄ of raw descriptors, s and d of normalised ones.
+# Eq. 2, key in the records -> measure: s̄ and d̄ of raw descriptors, s and d of normalised ones.
 MEASURES: dict[str, Pair] = {
     "s_raw": _inner,
     "d_raw": lambda x, y: _length(x - y),
     "s": lambda x, y: _inner(x, y) / (_length(x) * _length(y)),
     "d": lambda x, y: _length(x / _length(x) - y / _length(y)),
 }
-# Eq. 3 as printed: by x; by y the two change places.
+# Eq. 3 as printed, by x. For the gradient by y, swap x and y.
 CLOSED_FORMS: dict[str, Pair] = {
     "s_raw": lambda x, y: y,
     "d_raw": lambda x, y: (x - y) / _length(x - y),
@@ -51,34 +51,36 @@ CLOSED_FORMS: dict[str, Pair] = {
         (_inner(x, y) / _length(x) ** 2 * x - y) / (MEASURES["d"](x, y) * _length(x) * _length(y))
     ),
 }
-# Which way Δ goes along the gradient of the measure, of a positive pair.
+# Sign of Δ along the measure's gradient, for a positive pair.
 UPHILL = {"s_raw": 1.0, "d_raw": -1.0, "s": 1.0, "d": -1.0}
 
 
 def compute(pairs: int = 1000, points: int = 720) -> Computed:
-    """Directions at a pair of the plane, which Figure 1 draws; Eq. 3 against autograd at many pairs,
-    Gaussian in 128 dimensions with lengths that vary; and g_s = |s'(θ)|, g_d = |d'(θ)| and
-    g_H = |s_H'(θ)| over Z, the largest of each.
+    """Compute descent directions, check Eq. 3 against autograd, and compute gradient magnitudes.
+
+    The directions are at the pair of the plane that Figure 1 draws. Eq. 3 is checked at many pairs,
+    Gaussian in 128 dimensions with varying lengths. The magnitudes are g_s = |s'(θ)|, g_d = |d'(θ)| and
+    g_H = |s_H'(θ)| / Z, with Z the largest |s_H'(θ)|.
 
     Args:
-        pairs: drawn for the comparison of Eq. 3 with autograd.
-        points: angles from 0 to 2π, a multiple of 4.
+        pairs: number of pairs drawn to compare Eq. 3 with autograd.
+        points: number of angles from 0 to 2π, a multiple of 4.
 
     Returns:
-        Numbers: "measures", rows of "key" of `MEASURES`, "deviation", the largest ‖autograd − Eq. 3‖
+        Numbers: "measures", rows with "key" of `MEASURES`, "deviation", the largest ‖autograd − Eq. 3‖
         over ‖Eq. 3‖ over the pairs drawn, by x and by y, and "cosine", the largest |cos| between
-        descriptor and gradient there; "periods", of "s" and "d" the shortest of π/2, π and 2π after
-        which the magnitude comes again, in units of π; "hybrid", rows of "key", "alpha" (None is ∞) and
+        descriptor and gradient there; "periods", for "s" and "d" the shortest of π/2, π and 2π after
+        which the magnitude repeats, in units of π; "hybrid", rows with "key", "alpha" (None is ∞) and
         "z", the largest |α sin θ + cos(θ/2)|. Arrays, float64: "descriptors" (2, 2), x and y of the
         plane; "direction", "parallel" and "orthogonal" (4, 2, 2, 2), Δ and its parts by measure, kind of
-        pair (positive, negative), descriptor (x, y) and coordinate; once around, "theta" (P,), "s", "d"
-        and by key of the rows "hybrid_…" (P,).
+        pair (positive, negative), descriptor (x, y) and coordinate; for θ from 0 to 2π, "theta" (P,),
+        "s", "d" and, by key of the "hybrid" rows, "hybrid_…" (P,).
     """
     angle = np.deg2rad(DEGREES)
     plane = torch.from_numpy(np.array(LENGTHS)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1))
     random = np.random.default_rng(0)
     drawn = random.normal(size=(2, pairs, 128)) * random.uniform(0.5, 2, size=(2, pairs, 1))
-    # Half of the pairs lie as close as matching ones.
+    # Half of the pairs are as close as matching ones.
     drawn[1, ::2] = drawn[0, ::2] + 0.5 * drawn[1, ::2]
     drawn, measures, descents = torch.from_numpy(drawn), [], []
     for key, measure in MEASURES.items():
@@ -113,14 +115,14 @@ def compute(pairs: int = 1000, points: int = 720) -> Computed:
 
 
 def gradients(measure: Pair, pair: Tensor) -> Tensor:
-    """∂ψ/∂x and ∂ψ/∂y, (2, …, k), of pairs of descriptors (2, …, k)."""
+    """Compute ∂ψ/∂x and ∂ψ/∂y, (2, …, k), of a measure ψ at pairs of descriptors, (2, …, k)."""
     leaf = pair.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(measure(*leaf).sum(), leaf)
     return gradient
 
 
 def closed_form(key: str, pair: Tensor) -> Tensor:
-    """Eq. 3 of a measure, (2, …, k), of pairs of descriptors (2, …, k)."""
+    """Evaluate Eq. 3 of a measure, (2, …, k), at pairs of descriptors, (2, …, k)."""
     x, y = pair
     return torch.stack([CLOSED_FORMS[key](x, y), CLOSED_FORMS[key](y, x)])
 

@@ -1,11 +1,11 @@
-"""AdaSample's Theorem 2, on a problem small enough that everything of Sec. 3.2 is explicit.
+"""AdaSample's Theorem 2, on a problem small enough to make everything in Sec. 3.2 explicit.
 
-It gives the p at which tr Var[G] is least. Under p_i w_i = α/K · L_i^(α−1) (Eq. 9),
-tr Var[G] = Σ c_i² / p_i − ‖μ‖² with c_i = p_i w_i ‖∇L_i‖. By the Cauchy–Schwarz inequality
-(Σ c_i)² = (Σ (c_i/√p_i) √p_i)² ≤ Σ c_i²/p_i · Σ p_i, with equality where p_i ∝ c_i: Eq. 17. The proof
-calls the sum a harmonic mean of the p_i that becomes least. It is inversely proportional to one: with H
-the harmonic mean of the p_i weighted by c_i², Σ c_i²/p_i = Σ c_i² / H. So the variance is least where H
-is largest, and that is at p_i ∝ c_i.
+The theorem gives the p that minimises tr Var[G]. Under p_i w_i = α/K · L_i^(α−1) (Eq. 9), tr Var[G] = Σ
+c_i² / p_i − ‖μ‖² with c_i = p_i w_i ‖∇L_i‖. By the Cauchy–Schwarz inequality (Σ c_i)² = (Σ (c_i/√p_i)
+√p_i)² ≤ Σ c_i²/p_i · Σ p_i, with equality where p_i ∝ c_i, which is Eq. 17. The paper's proof calls the
+sum Σ c_i²/p_i a harmonic mean of the p_i and minimises it. In fact the sum is inversely proportional to
+one: with H the harmonic mean of the p_i weighted by c_i², Σ c_i²/p_i = Σ c_i² / H. So the variance is
+smallest where H is largest, which is at p_i ∝ c_i.
 """
 
 from collections.abc import Sequence
@@ -18,24 +18,24 @@ from scipy.special import softmax
 from lib.theory import EXPONENTS, Computed
 
 DIMENSIONS = 3
-# Sizes K of the problem; random p from which a search starts.
+# Problem sizes K, and number of random p from which a search starts.
 SAMPLES, STARTS = (3, 12, 100), 3
-# Exponents for which the simplex of three samples is kept, and triangles along an edge of it.
+# Exponents for which the simplex of three samples is kept, and number of triangles along its edge.
 DRAWN, EDGES = (1, 3, 10), 60
 
 
 def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
-    """tr Var[G] over a simplex of three samples, and its minimum found by search for more.
+    """Compute tr Var[G] over a simplex of three samples, and search for its minimum for all `SAMPLES`.
 
     Args:
-        exponents: 2α − 1, with α of Eq. 9.
+        exponents: values of 2α − 1, with α of Eq. 9.
 
     Returns:
-        Numbers: "rows", one a number of "samples" and "exponent", with "gain" (tr Var[G] at the uniform
-        p over that at the stated one), "distance" (half Σ|p − stated p| at the farthest end of a search)
-        and "effective" (1/Σp², how many samples the stated p spreads over). Arrays: "points" (G, 3) and
-        for each exponent e of `DRAWN` "relative_e" (G,), tr Var[G] over its least; "stated_e" (3,) and
-        "searched_e" (3,).
+        Numbers: "rows", one for each number of "samples" and "exponent", with "gain" (tr Var[G] at the
+        uniform p over that at the stated p, Eq. 17), "distance" (half Σ|p − stated p| at the farthest
+        end of a search) and "effective" (1/Σp², over how many samples the stated p spreads). Arrays:
+        "points" (G, 3) and for each exponent e of `DRAWN` "relative_e" (G,), tr Var[G] over its minimum;
+        "stated_e" (3,) and "searched_e" (3,), the stated p and the one found.
     """
     arrays, rows = {"points": simplex_grid(EDGES)}, []
     for count, exponent in product(SAMPLES, exponents):
@@ -60,27 +60,27 @@ def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
 
 
 def needed_scale(losses: np.ndarray, alpha: float) -> np.ndarray:
-    """p_i w_i of Eq. 9, α/K · L_i^(α−1), (K,), of losses (K,)."""
+    """Return p_i w_i of Eq. 9, α/K · L_i^(α−1), (K,), for losses (K,)."""
     return alpha / len(losses) * losses ** (alpha - 1)
 
 
 def variance(probabilities: np.ndarray, scale: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-    """tr Var[G] at any p (…, K), of p_i w_i (K,) and gradients (K, D)."""
+    """Return tr Var[G] at any p (…, K), given p_i w_i (K,) and gradients (K, D)."""
     estimates = (scale / probabilities)[..., None] * gradients
     squares = ((estimates - scale @ gradients) ** 2).sum(axis=-1)
     return (probabilities * squares).sum(axis=-1)
 
 
 def draw(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Losses L_i = ½ (x_i·θ − y_i)² (K,) and gradients ∇L_i (K, D) of a linear least squares problem
-    with an intercept, whose θ_t lies off the one that the targets were made with.
+    """Draw losses L_i = ½ (x_i·θ − y_i)² (K,) and gradients ∇L_i (K, D) of linear least squares.
 
-    The offset along the intercept gives most residuals one sign, so that losses and gradients differ by
-    factors of a few and none is near zero by the mere chance of a change of sign.
+    The problem has an intercept, and θ_t is off the θ that generated the targets. The offset along the
+    intercept gives most residuals one sign, so that losses and gradients differ by factors of a few and
+    none is near zero merely because a residual changes sign.
 
     Args:
         samples: K, 1 or more.
-        seed: of NumPy's generator.
+        seed: seed of NumPy's generator.
     """
     random = np.random.default_rng(seed)
     inputs = random.normal(size=(samples, DIMENSIONS))
@@ -94,16 +94,16 @@ def draw(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def simplex_grid(edges: int) -> np.ndarray:
-    """(G, 3) points inside the simplex of three probabilities: centres of upright triangles."""
+    """Return points inside the simplex of three probabilities, (G, 3): centres of upright triangles."""
     corners = np.argwhere(np.add.outer(np.arange(edges), np.arange(edges)) < edges)
     first, second = (corners + 1 / 3).T / edges
     return np.stack([first, second, 1 - first - second], axis=1)
 
 
 def search(factor: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The p (K,) with least Σ c_i²/p_i, by L-BFGS from a start, without knowledge of Theorem 2.
+    """Find the p (K,) that minimises Σ c_i²/p_i, by L-BFGS from a start, without using Theorem 2.
 
-    Searched over z with p = softmax(z); log Σ c_i²/p_i is convex in z.
+    The search is over z with p = softmax(z); log Σ c_i²/p_i is convex in z.
 
     Args:
         factor: (K,) c_i, positive.

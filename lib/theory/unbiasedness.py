@@ -1,10 +1,10 @@
-"""AdaSample's Eq. 10: is the drawn and weighted gradient one of (1/K) Σ L_i^α?
+"""AdaSample's Eq. 10: is the expected sampled and weighted gradient that of (1/K) Σ L_i^α?
 
-Eq. 9 asks for p_i w_i ∝ L_i^(α−1) over all samples. Eq. 12 takes p_i ∝ d^(2α−1) and w_i ∝ 1/d, which is
-that for L = d² if the p_i share one normaliser. Alg. 1 normalises them within a class and for one
-anchor: there p_i w_i = L_i^(α−1) / Z with a Z of its own for each anchor. Expectations are enumerated
-exactly: they are sums of P(q) w_q ∇L_q over all pairs q. Weights that are scaled to a batch mean of 1
-have the same expected direction as those before, up to a bias that vanishes as batches grow.
+Eq. 9 asks for p_i w_i ∝ L_i^(α−1) over all samples. Eq. 12 takes p_i ∝ d^(2α−1) and w_i ∝ 1/d, which
+satisfies Eq. 9 for L = d² if the p_i share one normaliser. Alg. 1 normalises them within a class and for
+one anchor, so that p_i w_i = L_i^(α−1) / Z with a separate Z for each anchor. Expectations are
+enumerated exactly, as sums of P(q) w_q ∇L_q over all pairs q. Weights scaled to a batch mean of 1 have
+the same expected direction as unscaled ones, up to a bias that vanishes as batches grow.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from torch import Tensor
 
 from lib.theory import EXPONENTS, Computed
 
-# Lengths of an input and of a descriptor; classes, and patches of each.
+# Lengths of an input and of a descriptor; number of classes, and of patches in each.
 INPUTS, OUTPUTS = 6, 4
 CLASSES, PATCHES = 8, 3
-# What is drawn and weighted: how p_i is normalised, and w_i.
+# Forms of sampling and weighting: how p_i is normalised, and w_i.
 ONE_Z = "one Z (Eq. 9), 1/d"
 UNWEIGHTED, RAW, Z_OVER_D = "Z per class, no weight", "Z per class, 1/d (raw)", "Z per class, Z/d"
 FORMS = (ONE_Z, UNWEIGHTED, RAW, Z_OVER_D)
@@ -32,10 +32,10 @@ class Pairs:
 
     Attributes:
         descriptors: (P, k) of all patches, unit length, float64.
-        sizes: (C,) patches of each class, which lie side by side.
-        class_of, anchor, positive: (Q,) the class, and the two patches.
+        sizes: (C,) number of patches in each class; the patches of a class are adjacent.
+        class_of, anchor, positive: (Q,) the class and the two patches of each pair.
         distance: (Q,) Euclidean matching distance d.
-        gradients: (Q, dim θ) of d².
+        gradients: (Q, dim θ) gradients of d².
     """
 
     descriptors: np.ndarray
@@ -48,15 +48,15 @@ class Pairs:
 
 
 def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
-    """What each form's expectation is, beside what Eq. 10 says.
+    """Compare the expectation of each form with Eq. 10.
 
     Args:
-        exponents: 2α − 1 = λ / L_avg, E of them.
+        exponents: values of 2α − 1 = λ / L_avg, E of them.
 
     Returns:
-        Numbers: "rows", one a form of `FORMS` and "exponent", as of `expectation`. Arrays:
-        "class_distance" (N,), mean matching distance, and "factor" (F, E, N), a class's share of the
-        weight over the share that Eq. 9 gives it.
+        Numbers: "rows", one for each form of `FORMS` and "exponent", with the numbers of `expectation`.
+        Arrays: "class_distance" (N,), mean matching distance, and "factor" (F, E, N), a class's share of
+        the weight over the share that Eq. 9 gives it.
     """
     pairs, rows = draw((PATCHES,) * CLASSES, seed=0), []
     factor = np.empty((len(FORMS), len(exponents), CLASSES))
@@ -68,13 +68,13 @@ def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
 
 
 def draw(sizes: Sequence[int], seed: int) -> Pairs:
-    """A problem whose classes differ in how far apart their patches lie, by a factor of five.
+    """Draw a problem in which the distances between a class's patches differ by class, up to fivefold.
 
-    Descriptors are x = W X / ‖W X‖ of inputs X, so that θ = W.
+    Descriptors are x = W X / ‖W X‖ for inputs X, with θ = W.
 
     Args:
-        sizes: patches of each class, 2 or more each; two classes or more.
-        seed: of NumPy's generator.
+        sizes: patches in each class, 2 or more each; two classes or more.
+        seed: seed of NumPy's generator.
     """
     random = np.random.default_rng(seed)
     class_of = np.repeat(np.arange(len(sizes)), sizes)
@@ -97,12 +97,12 @@ def draw(sizes: Sequence[int], seed: int) -> Pairs:
 
 
 def expectation(pairs: Pairs, exponent: float, form: str) -> tuple[dict[str, float], np.ndarray]:
-    """What the expectation of a form is at an exponent 2α − 1, beside Eq. 10's ∇ (1/K) Σ L^α, L = d².
+    """Compare a form's expectation at an exponent 2α − 1 with Eq. 10's ∇ (1/K) Σ L^α, L = d².
 
     Returns:
-        "cosine" of the two; "length" of the first along the second, over the second; "effective",
-        E[w]² / E[w²], the fraction of a batch that the weights leave. And (N,) a class's share of the
-        weight over the share that Eq. 9 gives it.
+        "cosine" of the angle between the two; "length", the first projected on the second, over the
+        length of the second; "effective", E[w]² / E[w²], the effective fraction of a batch under the
+        weights. Then (N,), each class's share of the weight over the share that Eq. 9 gives it.
     """
     drawn, weight = drawn_and_weighted(pairs, exponent, form)
     got, needed = drawn * weight, pairs.distance ** (exponent - 1)
@@ -116,10 +116,10 @@ def expectation(pairs: Pairs, exponent: float, form: str) -> tuple[dict[str, flo
 
 
 def drawn_and_weighted(pairs: Pairs, exponent: float, form: str) -> tuple[np.ndarray, np.ndarray]:
-    """P(q) and w_q, (Q,) each.
+    """Return the sampling probabilities P(q) and the weights w_q, (Q,) each.
 
-    P is of Alg. 1 a random class, a random anchor of it, and Eq. 13 within the class; of Eq. 12 it has
-    one normaliser for all pairs.
+    With Alg. 1, P draws a random class, a random anchor in it, and a positive by Eq. 13 within the
+    class. With Eq. 12, P has one normaliser for all pairs.
     """
     d, powers = pairs.distance, pairs.distance**exponent
     if form == ONE_Z:

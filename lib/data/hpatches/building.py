@@ -1,14 +1,14 @@
-"""From homography sequences to HPatches' patch format, after the release's own recipe.
+"""Build HPatches' patch format from homography sequences, by the release's own recipe.
 
 The recipe is ``docs/extraction.md`` of hpatches-benchmark: regions are detected in the reference
-(`lib.data.hpatches.detection`), jittered there, and carried to each other
-image by its homography, exactly and point by point. Each of a sequence's 15 images has a jitter of its
-own, ``ref`` none. A patch is the square around the region's disc: the centres of its outermost pixels
-lie 5 scales from the middle.
+(`lib.data.hpatches.detection`), jittered there, and carried to each other image by its homography,
+exactly and point by point. Each of a sequence's 15 patch files has its own jitter; ``ref`` has none. A
+patch is the square around the region's disc: the centres of its outermost pixels lie 5 scales from the
+middle.
 
 Patches whose standard deviation is below 5 of 255 grey values are left out, as the release's authors
-say they did (hpatches-benchmark, issue 13). Files are of equal length, so a spot is left out with all
-its patches where one of the six, before jitter, is that faint: washed out, say, or lost in the dark.
+say they did (hpatches-benchmark, issue 13). All files must have the same length, so a spot loses all its
+patches if one of its six unjittered patches is that faint, e.g. washed out or lost in the dark.
 """
 
 import json
@@ -50,23 +50,23 @@ from lib.features.keypoints import Keypoints
 from lib.files import write_bytes
 
 SMALLEST_CONTRAST = 5.0
-# (N, 65, 65) uint8 of an image, a homography and regions (N, 2, 3) of the reference; beyond the image's
-# border its outermost pixels are repeated.
+# Cut (N, 65, 65) uint8 patches, given an image, a homography and regions (N, 2, 3) of the reference.
+# Beyond the image's border, its outermost pixels are repeated.
 sample = partial(patches.sample, side=PATCH, border=cv2.BORDER_REPLICATE)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a sequence's patches are to be cut.
+    """A plan of where to cut a sequence's patches.
 
     Attributes:
         frames: N detections in the reference, in the order of the patches.
-        jitter: of the 15 files but ``ref``: (N, 2, 2) maps of the unit disc, by file.
-        report: what became of all detections, as ``build.json`` has it: "detected", regions wholly
-            inside the reference, by detector; of those left out, one after the other, "thinned", which
-            overlap another by more than 50%, "outside", whose unjittered region leaves another image,
-            "faint", for want of contrast in one of the images, and "beyond_limit"; "patches", those
-            kept, by detector; "median_overlap" of jittered and unjittered regions by level.
+        jitter: (N, 2, 2) maps of the unit disc, for each of the 15 files other than ``ref``.
+        report: the fate of all detections, as written to ``build.json``. "detected": regions wholly
+            inside the reference, by detector. Those left out, step by step: "thinned", which overlap
+            another by more than 50%; "outside", whose unjittered region leaves another image; "faint",
+            which lack contrast in one of the images; "beyond_limit". "patches": those kept, by detector.
+            "median_overlap": of jittered and unjittered regions, by level.
     """
 
     frames: Keypoints
@@ -74,7 +74,7 @@ class Plan:
     report: Mapping[str, object]
 
     def regions(self, file: str) -> np.ndarray:
-        """(N, 2, 3) maps of the unit disc to pixels of the reference, jittered as for a file.
+        """Return (N, 2, 3) maps of the unit disc to pixels of the reference, with a file's jitter.
 
         Args:
             file: one of `FILES`; ``ref`` is not jittered.
@@ -86,16 +86,16 @@ class Plan:
 
 
 def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSize) -> None:
-    """Cut the patches of homography sequences, and draw tasks for a split "full" of all of them.
+    """Cut the patches of homography sequences, and draw the tasks of a split "full" of all of them.
 
     Args:
         folder: gets ``hpatches-release``, ``tasks`` and ``build.json``.
-        homographies: folders of sequences, or of folders of them.
-        size: most patches of a sequence, and how many pairs, queries and distractors.
+        homographies: folders of sequences, or folders that contain such folders.
+        size: largest number of patches per sequence, and numbers of pairs, queries and distractors.
 
     Raises:
-        ValueError: fewer than two sequences or a limit below two patches or a size below 1, which is
-            told before any work; files are damaged, or a sequence yields no patches or only one.
+        ValueError: fewer than two sequences, a limit below two patches, or a size below 1, all raised
+            before any work; files are damaged, or a sequence yields no patches or only one.
         FileNotFoundError: an image or a homography is missing.
     """
     sequences = read_homography_sequences(*homographies)
@@ -118,15 +118,15 @@ def pack(
     size: SequencesSize,
     seed_of: Callable[[str], int | np.random.SeedSequence],
 ) -> None:
-    """Cut sequences' patches, and draw and write the tasks of splits of them.
+    """Cut the patches of sequences, then draw and write the tasks of their splits.
 
     Args:
-        folder: gets ``hpatches-release``, ``tasks``, and ``build.json``, which holds each sequence's
-            report beside limit, seed and the intended median overlap by level.
-        sequences: with different names.
-        splits: by name.
-        size: most patches of a sequence, and how many pairs, queries and distractors.
-        seed_of: a split's name to the seed of its tasks.
+        folder: gets ``hpatches-release``, ``tasks``, and ``build.json``, which holds the limit, the
+            seed, the intended median overlap by level, and each sequence's report.
+        sequences: sequences with different names.
+        splits: the splits, by name.
+        size: largest number of patches per sequence, and numbers of pairs, queries and distractors.
+        seed_of: maps a split's name to the seed of its tasks.
 
     Raises:
         ValueError: an image cannot be read, or a sequence yields no patches or only one.
@@ -149,16 +149,16 @@ def pack(
 def plan_patches(sequence: HomographySequence, limit: int | None = None, seed: int = 0) -> Plan:
     """Decide which patches a sequence gives and how each is jittered.
 
-    What is drawn depends on the seed and on the sequence's name, not on other sequences.
+    All draws depend on the seed and on the sequence's name, not on other sequences.
 
     Args:
-        sequence: its six images are read.
-        limit: most patches of a sequence, a random sample of what is found, so that each detector is
-            represented by its share; None keeps all.
-        seed: of everything drawn.
+        sequence: the sequence, whose six images are read.
+        limit: largest number of patches, a random sample of those found, so that each detector keeps
+            its share; None keeps all.
+        seed: seed of all draws.
 
     Raises:
-        ValueError: an image that cannot be read, or no detection left.
+        ValueError: an image cannot be read, or no detection is left.
     """
     rng = np.random.default_rng([seed, *sequence.name.encode()])
     homographies = (np.eye(3), *sequence.homographies)
@@ -198,7 +198,7 @@ def cut_patches(sequence: HomographySequence, plan: Plan) -> dict[str, np.ndarra
     """Cut a sequence's patches as planned.
 
     Returns:
-        For each of `FILES` (N, 65, 65) uint8.
+        (N, 65, 65) uint8 for each of `FILES`.
 
     Raises:
         ValueError: an image cannot be read.

@@ -1,11 +1,12 @@
-"""Descriptors of HPatches sequences in the benchmark's CSV layout: read, write.
+"""Read and write descriptors of HPatches sequences in the benchmark's CSV layout.
 
-The layout has a folder a sequence with ``ref.csv``, ``e1.csv`` … ``t5.csv`` in it, a line a patch, in
-the patches' order and without a header; binary descriptors are packed, eight bits a number (the
+The layout has one folder per sequence with ``ref.csv``, ``e1.csv`` … ``t5.csv``. A file has one line per
+patch, in the patches' order, and no header. Binary descriptors are packed, eight bits a number (the
 benchmark's bin_packed).
 
-In memory they are one array (16, N, k), by file in the order of `FILES` and by patch, the N of all
-sequences one after the other (`first_patches`): float32, or uint8 of 0 and 1 for binary ones.
+In memory, descriptors are one array (16, N, k): files in the order of `FILES`, then the N patches of all
+sequences, one sequence after the other (`first_patches`). It is float32, or uint8 of 0 and 1 for binary
+descriptors.
 """
 
 from collections.abc import Sequence as Sequences
@@ -18,11 +19,11 @@ from lib.files import replacing
 
 
 def check(descriptors: np.ndarray, sequences: Sequences[Sequence]) -> None:
-    """Refuse what has no distance or no direction.
+    """Check that every descriptor has a distance and a direction.
 
     Args:
         descriptors: (16, N, k) of the sequences' patches.
-        sequences: whose names the message has.
+        sequences: the sequences, for the names in the error message.
 
     Raises:
         ValueError: a float descriptor has NaN, infinity or a norm of zero. The message names sequence,
@@ -43,21 +44,21 @@ def check(descriptors: np.ndarray, sequences: Sequences[Sequence]) -> None:
 def read_descriptors(
     folder: Path, sequences: Sequences[Sequence], *, packed: bool = False, delimiter: str = ","
 ) -> np.ndarray:
-    """Read descriptors that anybody made for the benchmark.
+    """Read descriptors in the benchmark's layout, whoever made them.
 
     Args:
-        folder: has a folder for each sequence.
-        sequences: to read, and how many patches each must have.
-        packed: the numbers are bytes of eight bits each, the highest first.
-        delimiter: one character between numbers.
+        folder: holds a folder for each sequence.
+        sequences: the sequences to read, each with its expected number of patches.
+        packed: whether the numbers are bytes of eight bits each, the highest first.
+        delimiter: the character between numbers.
 
     Returns:
         (16, N, k) float32, or bits where packed.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: another number of rows than patches, something that is no number (or no byte where
-            packed), other lengths in other files; or as `check` raises.
+        ValueError: a file has another number of rows than patches, a value that is no number (no byte
+            if packed), or descriptors of another length than other files; or as `check` raises.
     """
     parts = []
     for file in FILES:
@@ -80,7 +81,7 @@ def write_descriptors(folder: Path, descriptors: np.ndarray, sequences: Sequence
     Args:
         folder: gets a folder for each sequence.
         descriptors: (16, N, k) float32, or bits with k a multiple of eight.
-        sequences: whose patches they describe.
+        sequences: the sequences whose patches are described.
 
     Raises:
         OSError: the folder cannot be written.
@@ -97,12 +98,12 @@ def write_descriptors(folder: Path, descriptors: np.ndarray, sequences: Sequence
 
 
 def _read_file(path: Path, packed: bool, delimiter: str) -> np.ndarray:
-    """(n, k) float32, or uint8; what is missing in a row is NaN."""
+    """Read a file as (n, k) float32, or uint8 if packed; values missing from a row are NaN."""
     import pandas as pd
 
     kind = np.uint8 if packed else np.float32
     try:
-        # What is too large for float32 becomes infinite, which `check` refuses.
+        # Values too large for float32 become infinite, which `check` refuses.
         with np.errstate(over="ignore"):
             return pd.read_csv(path, header=None, sep=delimiter, dtype=kind, engine="c").to_numpy()
     except FileNotFoundError as error:

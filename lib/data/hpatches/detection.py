@@ -1,37 +1,38 @@
-"""What HPatches' patches are cut around: Hessian, Harris and DoG detections, thinned, and their jitter.
+"""The regions of HPatches' patches: Hessian, Harris and DoG detections, thinned, and their jitter.
 
-After ``docs/extraction.md`` of hpatches-benchmark: detections of three kinds in the reference image, a
-region of 5 times the detected scale that lies wholly inside the image, of regions that overlap by more
-than 50% one at random, and one dominant orientation each by Lowe's method (IJCV 2004, section 5). What
-the text leaves open and is chosen here: thresholds, the finest scale, which discs overlap, and Harris'
-scale, which is where the Laplacian has an extremum (Mikolajczyk and Schmid, IJCV 2004).
+Detection follows ``docs/extraction.md`` of hpatches-benchmark. There are three kinds of detections in
+the reference image. A region has 5 times the detected scale and lies wholly inside the image. Of regions
+that overlap by more than 50%, one is kept at random. Each region has one dominant orientation by Lowe's
+method (IJCV 2004, section 5). The text leaves open four choices, which are made here: the thresholds,
+the finest scale, which discs overlap, and Harris' scale, which is where the Laplacian has an extremum
+(Mikolajczyk and Schmid, IJCV 2004).
 
-Thresholds are the defaults of VLFeat's detectors (``covdet.c``), whose maintainer extracted the
+The thresholds are the defaults of VLFeat's detectors (``covdet.c``), whose maintainer extracted the
 release's patches. With them, and with overlap measured between magnified regions, v_churchill gives
 1 227 patches and v_wormhole 1 189; the release has 1 241 and 1 097. Overlap of the detected discs gives
-1 392 and 1 398; one region of each connected cluster of overlapping ones gives 1 129 and 1 085, but
-thins chains of regions that overlap only their neighbours to one. The release also has at most about
-2 000 patches of a sequence, by its task files; a limit is the builder's to take.
+1 392 and 1 398. One region per connected cluster of overlapping ones gives 1 129 and 1 085, but thins a
+chain of regions that overlap only their neighbours to one. By its task files, the release has at most
+about 2 000 patches per sequence; a limit is left to the builder.
 
-Jitter is what a detector gets wrong in another view, at three levels. ``docs/extraction.md`` says that a
-region is jittered by an affine map before it is carried to the other image, and that the median overlap
-with the region as detected is about 0.85 at the easy and 0.72 at the hard level. It gives neither the
-maps nor a number for tough, which came later.
+Jitter stands for a detector's errors in another view, at three levels. ``docs/extraction.md`` says that
+a region is jittered by an affine map before it is carried to the other image, and that the median
+overlap with the detected region is about 0.85 at the easy and 0.72 at the hard level. It gives neither
+the maps nor a number for the tough level, which was added later.
 
-The maps here turn, scale and stretch, each by normal draws whose proportions are fixed, so that a level
-is one factor. Overlap is blind to turning (a disc turned is the same disc). The proportions and the
-overlap at tough were fitted to the AP of four descriptors as published for two of the release's
-sequences (results/reference/hpatches_jitter; ranges and residuals are in notebooks/data/hpatches.ipynb,
-which names the commit that has the fit):
+The maps here rotate, scale and stretch, each by normal draws. The draws' proportions are fixed, so that
+a level is one factor. Overlap is blind to rotation, because a rotated disc is the same disc. The
+proportions and the overlap at tough were fitted to the published AP of four descriptors on two of the
+release's sequences (results/reference/hpatches_jitter; ranges and residuals are in
+notebooks/data/hpatches.ipynb, which names the commit that has the fit):
 
-- rotation: 23.2 degrees at hard (17.7 to 24.3 in fits of all that leave out a descriptor or a
-  sequence; 10.35 before);
-- translation: none (0 to 7% of what lowers overlap; a third before);
+- rotation: 23.2 degrees at hard (17.7 to 24.3 in fits that leave out a descriptor or a sequence;
+  10.35 before the fit);
+- translation: none (0 to 7% of the loss of overlap in these fits; a third before the fit);
 - scale against anisotropy: not identified, so each keeps its share from before the fit;
 - median overlap at tough: 0.60 as before, since the fits give 0.600 to 0.625.
 
-Normal draws too are what the numbers speak for. With the proportions from before the fit the sum of
-squared residuals is 1 334 with uniform draws and 623 with normal ones; at the fit it is 120.
+The numbers also favour normal draws. With the proportions from before the fit, the sum of squared
+residuals is 1 334 with uniform draws and 623 with normal ones; at the fit it is 120.
 """
 
 import numpy as np
@@ -46,39 +47,39 @@ DETECTORS = ("hessian", "harris", "dog")
 MAGNIFICATION = 5.0
 LARGEST_OVERLAP = 0.5
 
-# px, standard deviation of the Gaussian. The finest region is then 16 px wide, enlarged fourfold.
+# px, standard deviation of the Gaussian. The finest region is then 16 px wide and is enlarged fourfold.
 SMALLEST_SCALE = 1.6
-# VLFeat's defaults for grey values from 0 to 1, in the units of the code called here. Its 0.003 is
-# 0.0025 here, since kornia's wider derivative filters respond to a blob of 2.5 px by 0.82 of what 3x3
-# differences do; its 2e-6 is multiplied by 8^4, since scikit-image's Sobel filter gives 8 times the
-# slope; and OpenCV takes a third of a threshold on DoG, which is 0.01 there.
+# VLFeat's defaults for grey values from 0 to 1, in the units of the code called here. Its 0.003 becomes
+# 0.0025, since kornia's wider derivative filters respond to a blob of 2.5 px with 0.82 of the response
+# of 3x3 differences. Its 2e-6 is multiplied by 8^4, since scikit-image's Sobel filter gives 8 times the
+# slope. Its DoG threshold of 0.01 becomes 0.03, since OpenCV takes a third of the threshold.
 SMALLEST_HESSIAN = 2.5e-3
 SMALLEST_HARRIS = 8.2e-3
 DOG_CONTRAST = 0.03
-# The strongest of the Hessian's: bounds memory on a huge image; a photograph of 1 megapixel has 4 000.
+# Only the strongest Hessian detections, to bound memory on a huge image; 1 megapixel has 4 000.
 MOST_DETECTIONS = 20_000
 _HARRIS_K = 0.05
-# Scales of integration and of derivation of the structure tensor, as Mikolajczyk and Schmid have them.
+# The structure tensor's integration scale, in derivation scales, as in Mikolajczyk and Schmid.
 _INTEGRATION = 1.4
 _LEVELS_PER_OCTAVE = 3
 
 MEDIAN_OVERLAP = dict(zip(LEVELS, (0.85, 0.72, 0.60), strict=True))
 # Standard deviations of jitter at the hard level: radians, octaves of scale, and octaves of the ratio of
-# the axes.
+# the ellipse's axes.
 ROTATION, OCTAVES, ANISOTROPY = np.deg2rad(23.2), 0.31, 0.413
-# What a level multiplies these by, solved for MEDIAN_OVERLAP; medians of 60 000 draws agree to 0.002.
+# Factor on these at each level, solved for MEDIAN_OVERLAP; medians of 60 000 draws agree to 0.002.
 FACTORS = dict(zip(LEVELS, (0.494, 1.0, 1.555), strict=True))
 
 
 def detect(image: np.ndarray) -> Keypoints:
-    """All detections whose region lies wholly inside the image, in a total order, not yet oriented.
+    """Detect all keypoints whose region lies wholly inside the image, in a total order, not oriented.
 
     Args:
         image: (H, W) uint8.
 
     Returns:
-        Keypoints with orientation 0 and their detector, an index into `DETECTORS`, by x, y, scale and
-        detector, so that their order does not depend on how the detectors' threads finish.
+        Keypoints with orientation 0 and their detector, an index into `DETECTORS`. They are sorted by
+        x, y, scale and detector, so that their order does not depend on how detectors' threads finish.
     """
     if min(image.shape) <= 2 * MAGNIFICATION * SMALLEST_SCALE:
         return Keypoints(np.empty((0, 2)), np.empty(0), np.empty(0), detector=np.empty(0, int))
@@ -96,13 +97,13 @@ def detect(image: np.ndarray) -> Keypoints:
 
 
 def inside(keypoints: Keypoints, homography: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Which regions lie wholly inside an image, from its first to its last pixel's centre.
+    """Return which regions lie wholly inside an image, from its first to its last pixel's centre.
 
-    The bounds of the ellipse (of any conic) that a region becomes are exact: they are where a vertical
-    or horizontal line touches its dual conic H D Hᵀ.
+    The bounds of the ellipse, or other conic, that a region becomes are exact: they are its vertical and
+    horizontal tangents, from its dual conic H D Hᵀ.
 
     Args:
-        keypoints: N of them, in the reference image.
+        keypoints: N keypoints in the reference image.
         homography: (3, 3), from the reference to the image; the plane must be seen from its front.
         shape: height and width of the image, px.
 
@@ -115,7 +116,7 @@ def inside(keypoints: Keypoints, homography: np.ndarray, shape: tuple[int, int])
     dual = np.einsum("ni,nj->nij", -centre, centre)
     dual[:, [0, 1], [0, 1]] += radius[:, None] ** 2
     dual = homography @ dual @ homography.T
-    # The line that goes to infinity misses the region, which lies on the camera's side of it.
+    # The line mapped to infinity misses the region, which lies on the camera's side of this line.
     whole = (dual[:, 2, 2] < 0) & (centre @ homography[2] > 0)
     for axis, last in enumerate(np.subtract(shape[::-1], 1)):
         quadratic, linear, constant = dual[whole][:, [2, axis, axis], [2, 2, axis]].T
@@ -126,12 +127,12 @@ def inside(keypoints: Keypoints, homography: np.ndarray, shape: tuple[int, int])
 
 
 def thin(keypoints: Keypoints, rng: np.random.Generator) -> np.ndarray:
-    """Indices (ascending) of keypoints such that no two regions overlap by more than 50%.
+    """Return ascending indices of keypoints of which no two regions overlap by more than 50%.
 
-    The regions are those that patches show, not the detected discs. Taken in a random order, each is
-    kept unless one kept before overlaps it: of a cluster, one at random.
+    The regions are those that patches show, not the detected discs. They are visited in random order,
+    and each is kept unless it overlaps one already kept: of a cluster, one at random.
     """
-    # Discs that overlap by a half hold each other's centres, so a search within each finds all pairs.
+    # Discs that overlap by half contain each other's centres, so a search within each finds all pairs.
     radius = MAGNIFICATION * keypoints.scale
     near = cKDTree(keypoints.position).query_ball_point(keypoints.position, radius)
     free = np.ones(len(keypoints), bool)
@@ -147,19 +148,19 @@ def thin(keypoints: Keypoints, rng: np.random.Generator) -> np.ndarray:
 
 
 def disc_overlap(first: np.ndarray, second: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Intersection over union of pairs of discs.
+    """Compute the intersection over union of pairs of discs.
 
     Args:
         first, second: radii, above 0.
-        distance: between the centres.
+        distance: distance between the centres.
 
     Returns:
-        As many values in [0, 1].
+        One value in [0, 1] per pair.
     """
     apart = np.maximum(distance, 1e-9)
     shared = 0.0
     for one, other in ((first, second), (second, first)):
-        # Half the angle of the arc inside the other: none of a disc apart, the whole of one inside.
+        # Half the angle of the arc inside the other disc: 0 if they are apart, π if `one` is inside.
         cosine = (apart**2 + one**2 - other**2) / (2 * apart * one)
         angle = np.arccos(np.clip(cosine, -1, 1))
         shared += one**2 * (angle - np.sin(2 * angle) / 2)
@@ -167,15 +168,15 @@ def disc_overlap(first: np.ndarray, second: np.ndarray, distance: np.ndarray) ->
 
 
 def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
-    """Linear maps R diag(s sqrt(a), s / sqrt(a)) from the region as detected to that as jittered, of
-    rotation R, scale s and anisotropy a.
+    """Draw linear maps R diag(s sqrt(a), s / sqrt(a)) from the detected to the jittered region.
 
-    A map holds in the frame where the region is the unit disc and its dominant orientation the x axis.
+    R is a rotation, s a scale, a an anisotropy. A map holds in the frame where the region is the unit
+    disc and its dominant orientation the x axis.
 
     Args:
-        count: N.
+        count: number N of maps.
         level: easy, hard or tough.
-        rng: advanced by 5 N draws; the last 2 N were of a translation.
+        rng: advanced by 5 N draws; the last 2 N, once used for a translation, are ignored.
 
     Returns:
         (N, 2, 2) float64.
@@ -187,10 +188,10 @@ def draw_jitter(count: int, level: str, rng: np.random.Generator) -> np.ndarray:
 
 
 def overlaps(affines: np.ndarray) -> np.ndarray:
-    """Intersection over union of the unit disc and the ellipses that it is mapped to.
+    """Compute the intersection over union of the unit disc and the ellipses that it is mapped to.
 
     Both shapes are sliced at 512 abscissae, closer together towards the disc's ends, and the lengths
-    that the slices share are summed: right to about 1e-4.
+    that the slices share are summed. The result is correct to about 1e-4.
 
     Args:
         affines: (N, 2, 3), invertible.
@@ -215,9 +216,9 @@ def overlaps(affines: np.ndarray) -> np.ndarray:
 
 
 def _harris(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and scales of corners where the Laplacian has an extremum over scale.
+    """Return the positions and scales of corners where the Laplacian has an extremum over scale.
 
-    Harris' own measure has none: a corner of straight edges looks the same at every scale.
+    Harris' own measure has no such extremum: a corner of straight edges looks the same at every scale.
     """
     import torch
     from kornia.geometry import ScalePyramid

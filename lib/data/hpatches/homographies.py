@@ -20,15 +20,15 @@ from lib.data.images import read_grey, read_image, write_image
 from lib.features.keypoints import transfer
 from lib.files import write_bytes
 
-# Which two images of a sequence are matched, of 0 to 5: the reference, and the middle one of the others.
+# The two images of a sequence (0 to 5) that are matched: the reference and the middle one of the others.
 MATCHED = (0, 3)
-# Stems of the images and names of the homographies, by the image's number from 1.
+# For each layout, the stem of an image and the name of its homography, by the image's number from 1.
 _LAYOUTS = (("{}", "H_1_{}"), ("img{}", "H1to{}p"))
-# Share of the diagonal by which a corner moves at most while a sequence passes for illumination only.
+# Largest motion of a corner, as a share of the diagonal, in a sequence of illumination changes only.
 _STILL = 0.02
-# Those of real sequences have 1e4 to 1e7, since they map pixels.
+# Homographies of real sequences have condition numbers of 1e4 to 1e7, since they map pixels.
 _LARGEST_CONDITION = 1e12
-# Of images before they are compared, px; correlation by which the better direction of homographies is.
+# Blur of images before they are compared, px; gain in correlation that decides for a direction.
 _BLUR, _CLEAR = (9, 9), 0.2
 
 
@@ -52,7 +52,7 @@ class HomographySequence:
         return self.images[0].parent
 
     def grey(self, index: int) -> np.ndarray:
-        """(H, W) uint8 grey values of an image, read from the disk each time.
+        """Read an image's (H, W) uint8 grey values from the disk, anew at each call.
 
         Args:
             index: 0 to 5; 0 is the reference.
@@ -60,20 +60,20 @@ class HomographySequence:
         Raises:
             ValueError: as `lib.data.images.read_grey`.
         """
-        # Homographies hold for the pixels as stored, so a camera's note on orientation is not followed.
+        # Homographies apply to the pixels as stored, so the camera's orientation mark is ignored.
         return read_grey(self.images[index], orientation="stored")
 
 
 def read_homography_sequence(folder: Path) -> HomographySequence:
-    """Open a sequence in either layout; of the images only the reference's header is read.
+    """Open a sequence in either layout; of the images, only the reference's header is read.
 
-    A name without ``v_`` or ``i_`` before it (Oxford's) is given ``i_`` where no homography moves a
-    corner of the reference by more than 2% of its diagonal, ``v_`` otherwise.
+    A name without the prefix ``v_`` or ``i_`` (Oxford's) gets ``i_`` if no homography moves a corner of
+    the reference by more than 2% of its diagonal, and ``v_`` otherwise.
 
     Raises:
         FileNotFoundError: a homography or an image is missing; the message names it.
-        ValueError: a homography that is not nine finite numbers or is singular; two images of one
-            number; a reference that is no image.
+        ValueError: a homography is not nine finite numbers or is singular; two images have one number;
+            the reference is not an image.
     """
     stem, matrix = _layout(folder) or _LAYOUTS[0]
     homographies = np.stack([_homography(folder / matrix.format(n)) for n in range(2, IMAGES + 1)])
@@ -86,14 +86,14 @@ def read_homography_sequence(folder: Path) -> HomographySequence:
 
 
 def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
-    """Open sequences, in the order of the folders and then of names.
+    """Open sequences, ordered by the given folders and then by name.
 
     Args:
         folders: each a sequence's own folder, or one with sequences up to two levels below it.
 
     Raises:
-        FileNotFoundError: a folder holds no sequence; or a sequence lacks a file.
-        ValueError: two sequences of one name, or as `read_homography_sequence` raises.
+        FileNotFoundError: a folder holds no sequence, or a sequence lacks a file.
+        ValueError: two sequences have the same name, or as `read_homography_sequence` raises.
     """
     by_name: dict[str, HomographySequence] = {}
     for folder in folders:
@@ -106,20 +106,19 @@ def read_homography_sequences(*folders: Path) -> list[HomographySequence]:
 
 
 def sequence_folders(folder: Path) -> list[Path]:
-    """The folders of sequences in a folder, itself or up to two levels below; others are passed over."""
+    """Return the folders of sequences: the folder itself or any up to two levels below it."""
     return [p for p in (folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/*"))) if _layout(p)]
 
 
 def write_homography_sequence(
     folder: Path, images: Sequence[np.ndarray], homographies: np.ndarray
 ) -> None:
-    """Write a sequence in the layout of hpatches-sequences-release, in shades of grey.
+    """Write a sequence, in grey, in the layout of hpatches-sequences-release.
 
     Args:
         folder: made if missing.
         images: six (H, W) uint8, the reference first.
-        homographies: (5, 3, 3), from the reference to each of the others; written so that they are
-            read back to the bit.
+        homographies: (5, 3, 3), from the reference to each of the others; they are read back exactly.
 
     Raises:
         OSError: the folder cannot be written.
@@ -132,8 +131,10 @@ def write_homography_sequence(
 
 
 def leads_to_the_first(sequence: HomographySequence) -> bool:
-    """Whether a sequence's images fit the first one clearly better by the inverted homographies, by the
-    mean correlation of what both show."""
+    """Return whether the homographies lead to the first image: their inverses fit clearly better.
+
+    The fit is the mean correlation of what the first image and each other image both show.
+    """
     reference, correlations = cv2.blur(sequence.grey(0), _BLUR), []
     for index, homography in enumerate(sequence.homographies, 1):
         image = cv2.blur(sequence.grey(index), _BLUR)
@@ -147,7 +148,7 @@ def leads_to_the_first(sequence: HomographySequence) -> bool:
 
 
 def _layout(folder: Path) -> tuple[str, str] | None:
-    """The layout of a folder's homographies; None where it has none."""
+    """Return the layout of a folder's homographies, or None if the folder has none."""
     return next((layout for layout in _LAYOUTS if any(folder.glob(layout[1].format("[2-6]")))), None)
 
 

@@ -1,10 +1,10 @@
-"""HPatches' patch format (hpatches-release; Balntas et al., CVPR 2017) and its splits: read, write.
+"""Read and write HPatches' patch format (hpatches-release; Balntas et al., CVPR 2017) and its splits.
 
-A release is a folder with one folder a sequence, ``v_…`` where the viewpoint changes and ``i_…`` where
-the illumination does. A sequence has 16 grey PNG images: ``ref.png``, cut from the reference image, and
+A release has one folder per sequence, named ``v_…`` if the viewpoint changes and ``i_…`` if the
+illumination changes. A sequence has 16 grey PNG images: ``ref.png``, cut from the reference image, and
 ``e1`` to ``e5``, ``h1`` to ``h5``, ``t1`` to ``t5``, cut from the other five images with easy, hard and
-tough jitter. Each is a column of 65×65 patches, and patch i is of the same spot in all 16.
-``splits.json`` names the sequences to test on, and to train on, by split.
+tough jitter. Each is a column of 65×65 patches, and patch i shows the same spot in all 16.
+``splits.json`` lists, for each split, the sequences to test on and to train on.
 """
 
 import json
@@ -30,8 +30,8 @@ FILES = ("ref", *(f"{level[0]}{image}" for level in LEVELS for image in range(1,
 IMAGE_OF_FILE = (0, *(image for _ in LEVELS for image in range(1, IMAGES)))
 SPLITS = "splits.json"
 KINDS = {"v_": "viewpoint", "i_": "illumination"}
-# Images of all sequences together whose patches stay in memory: what is generated at the quick size, 200
-# MB. Decoding them is a third of what HPatches' tasks take.
+# Number of patch files, over all sequences, that stay decoded in memory: all that are generated at the
+# quick size, 200 MB. Decoding them takes a third of the time of HPatches' tasks.
 _KEPT = 256
 
 
@@ -41,9 +41,10 @@ class Sequence:
 
     Attributes:
         name: its folder's name.
-        folder: where its 16 images are.
-        count: patches in each of them.
-        kept: they are generated, and nothing changes them while a process reads them.
+        folder: the folder of its 16 images.
+        count: number of patches in each image.
+        kept: whether decoded images stay in memory, because they are generated and do not change while a
+            process reads them.
     """
 
     name: str
@@ -57,15 +58,17 @@ class Sequence:
         return KINDS[self.name[:2]]
 
     def patches(self, file: str) -> np.ndarray:
-        """(count, 65, 65) uint8, read-only, the patches of one image: luma (ITU-R 601) of a coloured
-        one. The image is read from the disk each time, one that is kept once a process.
+        """Return the patches of one image, (count, 65, 65) uint8, read-only.
+
+        A coloured image gives its luma (ITU-R 601). The image is read from the disk at each call, or
+        once per process if `kept`.
 
         Args:
             file: one of `FILES`.
 
         Raises:
-            FileNotFoundError: the image is gone.
-            ValueError: an image that cannot be decoded, or of more than 8 bits a pixel.
+            FileNotFoundError: the image is missing.
+            ValueError: the image cannot be decoded, or has more than 8 bits a pixel.
         """
         return (_decoded_once if self.kept else _decoded)(self.folder / f"{file}.png")
 
@@ -87,7 +90,7 @@ class Split:
     Attributes:
         name: a, b, c, illum, view or full in the release.
         test: names of the sequences to evaluate on, in the file's order.
-        train: names of those to train on; empty where the file has none (illum, view, full).
+        train: names of the sequences to train on; empty if the file has none (illum, view, full).
     """
 
     name: str
@@ -96,7 +99,7 @@ class Split:
 
 
 def file_index(image: np.ndarray | int, level: str) -> np.ndarray:
-    """The index in `FILES` of an image at a level of jitter.
+    """Return the index in `FILES` of an image at a level of jitter.
 
     Args:
         image: 0 to 5, an integer or integers of any shape; 0 is the reference at every level.
@@ -106,18 +109,18 @@ def file_index(image: np.ndarray | int, level: str) -> np.ndarray:
 
 
 def first_patches(sequences: Iterable[Sequence]) -> np.ndarray:
-    """(S,) int64, where the patches of each of S sequences begin among those of all."""
+    """Return where each of S sequences begins in the concatenated patches of all, (S,) int64."""
     counts = np.array([sequence.count for sequence in sequences])
     return np.cumsum(counts) - counts
 
 
 def read_sequence(folder: Path) -> Sequence:
-    """Open a sequence: looks at the headers of its 16 images, decodes none.
+    """Open a sequence; read the headers of its 16 images, but decode none.
 
     Raises:
         FileNotFoundError: an image is missing; the message names it.
-        ValueError: the name tells no kind; an image is none, is not 65 px wide, or has a height that is
-            no multiple of 65 or another than the reference has.
+        ValueError: the name has no prefix of a kind; a file is not an image, is not 65 px wide, or has a
+            height that is no multiple of 65 or differs from the reference's.
     """
     if folder.name[:2] not in KINDS:
         raise ValueError(f"{folder}: the name says neither v_… nor i_…")
@@ -134,7 +137,7 @@ def read_sequence(folder: Path) -> Sequence:
 
 
 def read_sequences(release: Path) -> dict[str, Sequence]:
-    """Every sequence of a release by name, in the order of names; hidden folders are passed over.
+    """Open every sequence of a release, by name, in order of names; skip hidden folders.
 
     Raises:
         FileNotFoundError: the release is missing or holds no sequences, or a sequence lacks an image.
@@ -147,29 +150,29 @@ def read_sequences(release: Path) -> dict[str, Sequence]:
 
 
 def open_sequences(release: Path, names: Iterable[str]) -> tuple[Sequence, ...]:
-    """The named sequences of a release, in the order of the names; raises as `read_sequence`."""
+    """Open the named sequences of a release, in the order of `names`; raises as `read_sequence`."""
     return tuple(read_sequence(release / name) for name in names)
 
 
 def read_classes(sequences: Sequences[Sequence], cache: Path, name: str) -> PatchSet:
-    """Sequences as one set to train on; the patches are decoded once and cached as one mapped array.
+    """Read sequences as one training set; patches are decoded once and cached as one mapped array.
 
-    A class is a spot of a sequence: its patch in the reference image, and in the five other images at
-    easy, hard and tough jitter.
+    A class is a spot of a sequence: its patch in the reference image, and its patches in the five other
+    images at easy, hard and tough jitter.
 
     Args:
-        sequences: to train on, one or more; of ΣN patches in each of the 16 files.
-        cache: folder for the decoded patches, made if missing; what it holds under this name is made
-            anew when an image changes.
-        name: of the set.
+        sequences: one or more, with ΣN patches in each of the 16 files.
+        cache: folder for the decoded patches, made if missing. Patches under this name are decoded anew
+            when an image changes.
+        name: the set's name.
 
     Returns:
-        patches (16·ΣN, 64, 64) uint8, read-only, in the order sequence, file, patch (`as_64` makes
-        them from 65×65); point ids 0 to ΣN - 1, 16 patches each; image ids 6·sequence + image; no pairs.
+        patches (16·ΣN, 64, 64) uint8, read-only, in the order sequence, file, patch (resized from 65×65
+        by `as_64`); point ids 0 to ΣN - 1, 16 patches each; image ids 6·sequence + image; no pairs.
 
     Raises:
         FileNotFoundError: an image is missing.
-        ValueError: an image that cannot be decoded.
+        ValueError: an image cannot be decoded.
         OSError: the cache cannot be written.
     """
     point_ids, image_ids = [], []
@@ -193,7 +196,7 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
 
     Args:
         folder: made if missing; its name is the sequence's.
-        patches: by file, for every one of `FILES`: (N, 65, 65) uint8 with one N of at least 1.
+        patches: for every one of `FILES`, (N, 65, 65) uint8; N is the same for all, at least 1.
 
     Raises:
         OSError: the folder cannot be written.
@@ -204,10 +207,10 @@ def write_sequence(folder: Path, patches: Mapping[str, np.ndarray]) -> None:
 
 
 def as_64(patches: np.ndarray) -> np.ndarray:
-    """Patches at the size that the networks halve to 32: each new pixel is a mean over its area.
+    """Resize patches to 64×64, which the networks halve to 32; each new pixel is a mean over its area.
 
-    A pixel of the new patch covers 65/64 of an old one a side, which OpenCV's INTER_AREA averages. A
-    column of patches is resized whole: 64 new rows cover 65 old ones exactly, so none mixes patches.
+    The side of a new pixel is 65/64 of an old one; OpenCV's INTER_AREA averages over this area. A column
+    of patches is resized as a whole: 64 new rows cover 65 old ones exactly, so no row mixes patches.
 
     Args:
         patches: (m, 65, 65) uint8; OpenCV resizes up to 500,000 of them at once.
@@ -221,16 +224,16 @@ def as_64(patches: np.ndarray) -> np.ndarray:
 
 
 def read_splits(folder: Path) -> dict[str, Split]:
-    """The splits by name.
+    """Read the splits, by name.
 
     Args:
-        folder: of tasks, with ``splits.json`` or ``splits/splits.json`` in it; the ``tasks`` folder of
-            the benchmark's repository has it in ``../python/utils``.
+        folder: the folder of tasks, which holds ``splits.json`` or ``splits/splits.json``; in the
+            benchmark's repository, the file is in ``../python/utils`` from the ``tasks`` folder.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is no such file, or a split lists a sequence twice, for test and training taken
-            together.
+        FileNotFoundError: there is no such file.
+        ValueError: the file does not hold splits, or a split tests no sequence or lists one twice, test
+            and training taken together.
     """
     folders = (folder, folder / "splits", folder.resolve().parent / "python" / "utils")
     file = next((path / SPLITS for path in folders if (path / SPLITS).is_file()), None)
@@ -251,11 +254,11 @@ def read_splits(folder: Path) -> dict[str, Split]:
 
 
 def write_splits(folder: Path, splits: Mapping[str, Split]) -> None:
-    """Write ``splits.json`` as the benchmark does; a split without training sequences has no such key.
+    """Write ``splits.json`` as the benchmark does: no "train" key for a split that does not train.
 
     Args:
-        folder: of tasks, made if missing.
-        splits: by name.
+        folder: the folder of tasks, made if missing.
+        splits: the splits, by name.
 
     Raises:
         OSError: the file cannot be written.

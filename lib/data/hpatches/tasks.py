@@ -1,10 +1,10 @@
-"""The task files of the HPatches benchmark (Balntas et al., CVPR 2017): read, generate, write.
+"""Read, generate and write the task files of the HPatches benchmark (Balntas et al., CVPR 2017).
 
-For a split X: ``verif_pos_split-X.csv``, ``verif_neg_intra_split-X.csv`` and
-``verif_neg_inter_split-X.csv`` with a pair of patches a line (s1,t1,idx1,s2,t2,idx2: sequence, image 0
-to 5, patch), ``retr_queries_split-X.csv`` and ``retr_distractors_split-X.csv`` with a patch of the
-reference image a line (s,idx). Level of jitter is no part of them: each pair is measured at all three.
-Generation follows gen_verif and gen_retrieval in the benchmark's python/utils/tasks.py.
+A split X has five files. ``verif_pos_split-X.csv``, ``verif_neg_intra_split-X.csv`` and
+``verif_neg_inter_split-X.csv`` have one pair of patches per line (s1,t1,idx1,s2,t2,idx2: sequence, image
+0 to 5, patch). ``retr_queries_split-X.csv`` and ``retr_distractors_split-X.csv`` have one patch of the
+reference image per line (s,idx). The files give no level of jitter, since each pair is measured at all
+three. Generation follows gen_verif and gen_retrieval in the benchmark's python/utils/tasks.py.
 """
 
 from collections.abc import Sequence as Sequences
@@ -18,25 +18,25 @@ from lib.data.hpatches.release import IMAGES, Sequence, open_sequences, read_spl
 from lib.data.synthetic import SequencesSize
 from lib.files import replacing
 
-# Of positives, intra and inter negatives.
+# Files of positives, intra negatives and inter negatives.
 PAIR_FILES = ("verif_pos", "verif_neg_intra", "verif_neg_inter")
 PATCH_FILES = ("retr_queries", "retr_distractors")
 PAIR_COLUMNS = ["s1", "t1", "idx1", "s2", "t2", "idx2"]
 PATCH_COLUMNS = ["s", "idx"]
-# What gen_verif draws images from: the last of the six, image 5, is in no pair.
+# gen_verif draws from the first five images; the last of the six, image 5, is in no pair.
 DRAWN_IMAGES = 5
-# Grey levels: gen_retrieval takes patches whose standard deviation is above it.
+# Grey levels. gen_retrieval takes only patches with a standard deviation above this.
 LEAST_DEVIATION = 10
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """What verification and retrieval are measured on; matching needs no file.
+    """The pairs for verification and the patches for retrieval; matching needs no task file.
 
     Attributes:
-        positives, intra, inter: as many pairs each, (M, 2, 3) int64: of both patches sequence (an index
-            into the split's test sequences), image (0 to 5) and patch. Positives show one spot, intra
-            negatives two spots of one sequence, inter negatives spots of sequences drawn apart.
+        positives, intra, inter: M pairs each, (M, 2, 3) int64: for both patches, sequence (an index into
+            the split's test sequences), image (0 to 5) and patch. Positives show one spot, intra
+            negatives two spots of one sequence, inter negatives spots of independently drawn sequences.
         queries, distractors: (n, 2) int64, columns sequence and patch, of the reference image.
     """
 
@@ -49,7 +49,7 @@ class Tasks:
 
 @dataclass(frozen=True)
 class HPatchesSplit:
-    """What an evaluation gets: the test sequences of a split, in its order, and the tasks on them."""
+    """The input of an evaluation: a split's test sequences, in its order, and the tasks on them."""
 
     name: str
     sequences: tuple[Sequence, ...]
@@ -63,7 +63,7 @@ def open_split(release: Path, tasks: Path, split: str, name: str | None = None) 
         release: the folder of sequences.
         tasks: the folder of task files, with splits.json where `read_splits` looks.
         split: the split's name, e.g. "a".
-        name: what to call the result, the split's name by default.
+        name: the result's name, by default the split's.
 
     Raises:
         FileNotFoundError: a folder or file is missing.
@@ -80,16 +80,16 @@ def read_tasks(folder: Path, split: str, sequences: Sequences[Sequence]) -> Task
     """Read the five task files of a split.
 
     Args:
-        folder: has them.
-        split: its name is in the files' names.
+        folder: holds the files.
+        split: the split's name, as in the file names.
         sequences: the split's test sequences in its order.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: columns are missing, a row has no whole numbers, or names a patch that the split does
-            not test (the message has file and line); positives that are not of one spot, intra negatives
-            that are not of one sequence; unequal numbers of pairs, which the benchmark's labels do not
-            allow.
+        ValueError: columns are missing; a row does not hold whole numbers, or names a patch that the
+            split does not test (the message has file and line); positives are not of one spot, or intra
+            negatives not of one sequence; the numbers of pairs differ, which the benchmark's labels do
+            not allow.
     """
     pairs = []
     for stem, alike in zip(PAIR_FILES, ([0, 2], [0], []), strict=True):
@@ -108,29 +108,29 @@ def generate_tasks(
 ) -> Tasks:
     """Draw tasks by the benchmark's rules; the same seed gives the same tasks.
 
-    What may surprise, and is so in the benchmark:
+    These rules may surprise, but are the benchmark's:
 
-    - A sequence is drawn first, each as likely as any other however many patches it has.
-    - Images are drawn from 0 to 4, two different ones a pair; image 5 is never drawn.
-    - The three sorts of pairs share their first patch and their second image, row by row.
-    - Of an inter negative, the second sequence and patch are drawn apart from the first: it can be
-      the same sequence, and so, rarely, the same spot.
+    - The sequence is drawn first; all are equally likely, however many patches they have.
+    - Each pair has two different images, drawn from 0 to 4; image 5 is never drawn.
+    - The three kinds of pairs share their first patch and their second image, row by row.
+    - The second sequence and patch of an inter negative are drawn independently of the first, so it can
+      be the same sequence and, rarely, the same spot.
     - Pairs may recur; queries and distractors do not, and no distractor is a query.
     - Queries and distractors need a standard deviation above 10 grey levels in the reference.
 
-    The benchmark draws 4 candidates a query and 10 a distractor, with replacement, and drops those
-    that recur; here candidates are drawn until none is left, so that with few patches there are as many
-    queries and distractors as patches allow. Queries are taken first, at most a quarter of the patches
-    that can be one: others must distract.
+    The benchmark draws 4 candidates per query and 10 per distractor, with replacement, and drops
+    repeats. Here, candidates are drawn until none is left, so that few patches still give as many
+    queries and distractors as possible. Queries are taken first, but at most a quarter of the suitable
+    patches, since the others must serve as distractors.
 
     Args:
-        sequences: to draw from, two or more, in the split's order.
+        sequences: the sequences to draw from, two or more, in the split's order.
         size: the numbers of pairs, queries and distractors wanted, 1 or more each.
-        seed: of the draw.
+        seed: seed of the draws.
 
     Raises:
-        ValueError: a sequence with a single patch, which has no intra negative; or fewer than two
-            patches with texture enough, for a query and a distractor.
+        ValueError: a sequence has a single patch, and so no intra negative; or fewer than two patches
+            have enough texture for a query and a distractor.
     """
     rng = np.random.default_rng(seed)
     counts = np.array([sequence.count for sequence in sequences])
@@ -153,11 +153,11 @@ def generate_tasks(
     if len(candidates) < 2:
         textured = f"{len(candidates)} reference patches with a deviation above {LEAST_DEVIATION}"
         raise ValueError(f"{textured} are too few for a query and a distractor")
-    # A patch is met after an exponential time with its weight as the rate (a race of exponentials),
-    # which gives drawing with replacement, and dropping what recurs, its order without drawing.
+    # Each patch is met after an exponential time with its weight as the rate (a race of exponentials).
+    # This gives the same order as drawing with replacement and dropping repeats, without drawing.
     times = rng.exponential(size=len(candidates)) / (1 / counts[candidates[:, 0]])
     met = candidates[np.argsort(times, kind="stable")]
-    # What is met after the queries is met as in a draw of its own that leaves them out.
+    # The patches met after the queries are distributed as in a separate draw without the queries.
     queries = min(size.queries, max(len(candidates) // 4, 1))
     return Tasks(*pairs, met[:queries], met[queries:][: size.distractors])
 
@@ -167,9 +167,9 @@ def write_tasks(folder: Path, split: str, sequences: Sequences[Sequence], tasks:
 
     Args:
         folder: made if missing.
-        split: goes into the files' names.
-        sequences: what the first column of the tasks counts.
-        tasks: to write.
+        split: the split's name, for the file names.
+        sequences: the sequences that the tasks' first column indexes.
+        tasks: the tasks to write.
 
     Raises:
         OSError: the folder cannot be written.
@@ -185,7 +185,7 @@ def write_tasks(folder: Path, split: str, sequences: Sequences[Sequence], tasks:
 
 
 def _two_of(counts: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Two different numbers below each of ``counts``, every ordered pair as likely."""
+    """Draw two different numbers below each of ``counts``, every ordered pair equally likely."""
     first = rng.integers(counts)
     second = rng.integers(counts - 1)
     return first, second + (second >= first)
@@ -196,7 +196,7 @@ def _file(folder: Path, stem: str, split: str) -> Path:
 
 
 def _read_rows(path: Path, columns: list[str], sequences: Sequences[Sequence]) -> np.ndarray:
-    """(N, len(columns)) int64, sequences by their index."""
+    """Read a task file's rows, (N, len(columns)) int64, with sequences as indices."""
     numbers = {column: np.int64 for column in columns if not column.startswith("s")}
     try:
         frame = pd.read_csv(path, usecols=columns, dtype=numbers, na_filter=False)[columns]

@@ -1,1 +1,1 @@
-"""Patch sets of real photographs, whose correspondences come from the geometry of what they show."""
+"""Patch sets of real photographs, with correspondences from the geometry of the scenes."""

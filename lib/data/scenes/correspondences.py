@@ -1,8 +1,8 @@
-"""Which keypoints of a scene's views show one point: carried over, within a tolerance, mutually.
+"""Correspondences in a scene: keypoints that, carried over, agree mutually within a tolerance.
 
-Keypoints are found in each view by itself, and tracks of a structure-from-motion model make no labels:
-they hold what SIFT has matched already. Surfaces are spanned by such tracks, though, and are most
-precise near them, so that keypoints there are labelled more often than others.
+Keypoints are detected in each view separately. The tracks of a structure-from-motion model do not serve
+as labels, because they hold only what SIFT has already matched. However, surfaces are spanned by these
+tracks and are most precise near them, so keypoints there are labelled more often than others.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from lib.features.patches import PATCH, cut
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a keypoint may lie from one that is carried to it.
+    """Largest difference between a detected keypoint and one carried to it.
 
     Attributes:
-        position: px.
-        octaves: of the scale.
-        angle: of the orientation, radians.
+        position: of position, px.
+        octaves: of scale, octaves.
+        angle: of orientation, radians.
     """
 
     position: float
@@ -38,31 +38,31 @@ class Tolerance:
     angle: float = np.pi / 8
 
     def admits(self, pairs: pd.DataFrame, times: float = 1.0) -> np.ndarray:
-        """(M,) bool: which `Scene.pairs` are within so many times the tolerance."""
+        """Return which `Scene.pairs` are within `times` the tolerance, (M,) bool."""
         limits = times * np.array([self.position, self.octaves, self.angle])
         return (pairs[["position", "octaves", "angle"]] <= limits).to_numpy().all(axis=1)
 
 
-# UBC's own (Brown, Hua and Winder, PAMI 2011).
+# UBC PhotoTour's own tolerance (Brown, Hua and Winder, PAMI 2011).
 UBC = Tolerance(5.0)
-# Two classes closer than so many tolerances never form a negative.
+# Two classes closer than this many tolerances never form a negative.
 GUARD = 2.0
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene's views with their keypoints, and which of these lie near each other once carried over.
+    """A scene's views with their keypoints, and pairs of keypoints that are near once carried over.
 
     Attributes:
-        name: of its folder.
-        images: files, one a view.
-        views: V of them, by name.
-        left_out: names of images that the model has no pose of, or no points in.
-        keypoints: of all views, one view's behind another's; N in all.
-        view_ids: (N,) int64, the view of each.
-        points: (N, 3) float64 in the world, NaN where the view knows no surface.
-        pairs: a row for each keypoint "source" that comes near a keypoint "target" of another view, or
-            lies near one of its own: their indices, and what lies between them in "position" (px),
+        name: the folder's name.
+        images: image files, one per view.
+        views: V views, ordered by name.
+        left_out: names of images that have no pose in the model, or too few points.
+        keypoints: N keypoints of all views, one view after another.
+        view_ids: (N,) int64, the view of each keypoint.
+        points: (N, 3) float64 in the world, NaN where the view has no surface.
+        pairs: a row for each keypoint "source" that lies near a keypoint "target" of another view once
+            carried over, or of its own view: their indices, and their differences in "position" (px),
             "octaves" and "angle" (radians). Near is `GUARD` times the largest tolerance, `UBC`.
     """
 
@@ -76,11 +76,11 @@ class Scene:
     pairs: pd.DataFrame
 
     def grey(self, view: int) -> np.ndarray:
-        """(H, W) uint8, the pixels of a view as they are stored, as COLMAP has them too."""
+        """Read a view's pixels as stored, which is how COLMAP has them too; (H, W) uint8."""
         return read_grey(self.images[view], orientation="stored")
 
     def patches(self, keypoints: np.ndarray) -> np.ndarray:
-        """(n, 64, 64) uint8 of keypoints by their indices, (n,), each cut from its own view."""
+        """Cut the patches (n, 64, 64) uint8 of keypoints given by index (n,), each from its own view."""
         patches = np.empty((len(keypoints), PATCH, PATCH), np.uint8)
         for view in np.unique(self.view_ids[keypoints]):
             members = self.view_ids[keypoints] == view
@@ -92,8 +92,8 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> tuple[np.n
     """Carry every view's keypoints into every other view.
 
     Args:
-        views: V of them.
-        keypoints: found in each of these.
+        views: V views.
+        keypoints: the keypoints of each view.
 
     Returns:
         `Scene.points` and `Scene.pairs`.
@@ -114,7 +114,7 @@ def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> tuple[np.n
 
 
 def _near_pairs(moved: Keypoints, detected: Keypoints) -> pd.DataFrame:
-    """Pairs of carried keypoints and detected ones, as `Scene.pairs`, by source and then by target."""
+    """Return pairs of carried and detected keypoints, as in `Scene.pairs`, by source, then target."""
     trees = cKDTree(moved.position), cKDTree(detected.position)
     near = trees[0].sparse_distance_matrix(trees[1], GUARD * UBC.position, output_type="ndarray")
     pairs = pd.DataFrame(near).set_axis(["source", "target", "position"], axis=1)
@@ -127,7 +127,7 @@ def _near_pairs(moved: Keypoints, detected: Keypoints) -> pd.DataFrame:
 
 
 def matches(scene: Scene, tolerance: Tolerance) -> pd.DataFrame:
-    """Mutual pairs: each keypoint, carried into the other's view, is within the tolerance of the other.
+    """Return mutual pairs: each keypoint, carried into the other's view, is within the tolerance there.
 
     Args:
         scene: the scene.
@@ -135,7 +135,7 @@ def matches(scene: Scene, tolerance: Tolerance) -> pd.DataFrame:
 
     Returns:
         "first" and "second", indices of keypoints of different views, the first below the second, and
-        "distance", the larger of the two in px; by distance.
+        "distance", the larger of the pair's two distances in px. Rows are sorted by distance.
     """
     pairs = scene.pairs[tolerance.admits(scene.pairs)]
     first, second = np.sort(pairs[["source", "target"]].to_numpy(), axis=1).T
@@ -147,19 +147,20 @@ def matches(scene: Scene, tolerance: Tolerance) -> pd.DataFrame:
 
 
 def classes(scene: Scene, tolerance: Tolerance) -> np.ndarray:
-    """Which keypoints show one point.
+    """Group keypoints that show the same point into classes.
 
-    Classes are united in order of distance, and only where every keypoint of one matches every keypoint
-    of the other, so that all pairs of a class are within the tolerance and no view has two. Of classes
-    in each other's guard zone those of more keypoints stay, so that no two that are left are so close.
+    Classes are united in order of distance, and only if every keypoint of one matches every keypoint of
+    the other. So all pairs of a class are within the tolerance, and no view has two of its keypoints. Of
+    classes in each other's guard zone, the one with more keypoints stays, so that no two remaining
+    classes are that close.
 
     Args:
         scene: the scene.
         tolerance: `UBC` at most.
 
     Returns:
-        (N,) int64, a keypoint's class, 0 to C − 1 in order of their first keypoints; −1 for those of
-        none.
+        (N,) int64, each keypoint's class, 0 to C − 1 in order of the classes' first keypoints; −1 for
+        keypoints in no class.
     """
     pairs = list(matches(scene, tolerance)[["first", "second"]].itertuples(index=False, name=None))
     mutual = set(pairs)

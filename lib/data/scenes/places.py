@@ -1,9 +1,9 @@
-"""Scenes of multi-view photographs: their folders, and what each place is for.
+"""Scenes of multi-view photographs: their folders, and the role of each place.
 
-A scene is a folder with ``images`` and, where its geometry is known, a COLMAP model in ``sparse`` or
-poses in ``cameras``. ``scenes.json`` beside the scenes says which show one place, and what for. Scenes
-that share matches show one place whatever they are called: a network tested on what it was trained on
-would look better than it is.
+A scene is a folder with ``images`` and, if its geometry is known, a COLMAP model in ``sparse`` or poses
+in ``cameras``. ``scenes.json`` next to the scenes says which scenes show the same place, and each
+place's role. Scenes that share matches show the same place, whatever their names: a network tested on
+what it was trained on would look better than it is.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ import numpy as np
 PLACES = "scenes.json"
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
 ROLES = ("train_and_test", "test", "reserve")
-# Two views give pairs, but no third view by which a wrong point shows.
+# Two views give pairs, but only a third view reveals a wrong point.
 FEWEST_IMAGES = 3
-# Of images of two scenes: enough to find a place again, and so few that thousands of pairs take minutes.
+# Image size and features per image for matching scenes: enough to recognise a place, and so few that
+# thousands of pairs take minutes.
 LONGEST_SIDE, FEATURES = 1024, 1000
 RATIO, PIXELS, TRIALS = 0.8, 2.0, 1000
-# Two places that share nothing have 10 to 14 matches, two scenes of one courtyard 51 to 267.
+# Two unrelated places share 10 to 14 matches; two scenes of one courtyard share 51 to 267.
 MOST_SHARED = 30
-# A fundamental matrix fits any seven.
+# A fundamental matrix fits any seven matches.
 _FEWEST_MATCHES = 8
 _ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
 
 
 @dataclass(frozen=True)
 class Places:
-    """What the scenes of a folder are for.
+    """The places that a folder's scenes show, and their roles.
 
     Attributes:
-        scenes: of each place, the names of its scenes.
-        train_and_test: places, whose networks are tested on the others.
-        test: places on which nobody trains.
+        scenes: place -> names of its scenes.
+        train_and_test: places to train on; networks trained on one are tested on the others.
+        test: places that are only tested on.
         reserve: places for searches, which no table shows.
     """
 
@@ -49,14 +50,14 @@ class Places:
 
 
 def read_places(folder: Path) -> Places:
-    """Read ``scenes.json``; without it every scene is a place of its own that trains and tests.
+    """Read ``scenes.json``; without it, every scene is its own place, for training and testing.
 
     The file maps places to lists of their scenes under "places", and lists places under each of `ROLES`.
 
     Raises:
         FileNotFoundError: the folder, a scene or its images are missing.
-        ValueError: the file is damaged, a place has no role or two, or no scene, a scene is named twice
-            or has too few images, or no place is to train on.
+        ValueError: the file is damaged; a place has no scene, or not exactly one role; a scene is named
+            twice or has too few images; or no place is to train on.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one with a folder of images a scene")
@@ -80,11 +81,11 @@ def read_places(folder: Path) -> Places:
 
 
 def image_files(scene: Path) -> list[Path]:
-    """A scene's images, by name.
+    """Return a scene's image files, in order of names.
 
     Raises:
-        FileNotFoundError: it has no folder of images.
-        ValueError: it has fewer than three, or folders in it.
+        FileNotFoundError: the scene has no folder of images.
+        ValueError: the folder has fewer than three images, or contains folders.
     """
     if not (scene / IMAGES).is_dir():
         raise FileNotFoundError(f"{scene / IMAGES} is missing: a scene's photographs lie there")
@@ -98,12 +99,12 @@ def image_files(scene: Path) -> list[Path]:
 
 
 def shared_matches(scenes: Mapping[str, Sequence[Path]]) -> list[tuple[str, str, int]]:
-    """For each two scenes the most matches of an image of one with an image of the other.
+    """Return, for each two scenes, the most matches between an image of one and an image of the other.
 
-    Counted are those that a fundamental matrix verifies.
+    Only matches that a fundamental matrix verifies are counted.
 
     Args:
-        scenes: images by name.
+        scenes: image files by scene name.
 
     Raises:
         ValueError: as `read_grey`.
@@ -128,7 +129,7 @@ def shared_matches(scenes: Mapping[str, Sequence[Path]]) -> list[tuple[str, str,
 
 
 def _described(image: Path) -> tuple[np.ndarray, np.ndarray]:
-    """(n, 2) positions and (n, 128) descriptors of an image's strongest SIFT keypoints, reduced."""
+    """Return (n, 2) positions and (n, 128) descriptors of a reduced image's strongest SIFT keypoints."""
     import cv2
 
     from lib.data.images import read_grey

@@ -1,7 +1,7 @@
-"""A scene prepared once: its model, its keypoints, and which of them meet when carried between views.
+"""Prepare a scene once: its model, its keypoints, and which of them meet when carried between views.
 
-The model is as given, triangulated from known poses, or mapped by COLMAP. Of a place's prepared scenes
-patches are written in PhotoTour's own layout, with two lists of test pairs.
+The model is given, triangulated from known poses, or mapped by COLMAP. The patches of a place's prepared
+scenes are written in PhotoTour's own layout, with two lists of test pairs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from lib.data.synthetic.scenes import CONTRAST, SMALLEST_SCALE, non_matching, wi
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 from lib.features.patches import PATCH_WIDTH
 
-# Px. A model that explains its own images has some tenths.
+# Px. A model that fits its images has a mean error of some tenths.
 LARGEST_ERROR = 2.0
-# Of a view, the strongest.
+# The strongest keypoints of a view.
 MOST_KEYPOINTS = 4000
-# Besides PhotoTour's match file, of each class the two views farthest apart by viewing angle.
+# A second match file, with the two views of each class that are farthest apart by viewing angle.
 WIDE_PAIRS = "wide.txt"
 MATCHING, NON_MATCHING = 50_000, 2_000_000
 FEWEST_CLASSES = 200
@@ -39,16 +39,16 @@ _COLUMNS = ("position", "scale", "orientation")
 
 
 def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
-    """The cameras, poses and sparse points of a scene, checked against its images, or none at all.
+    """Return a scene's cameras, poses and sparse points, checked against its images, or an empty model.
 
     Args:
-        scene: the folder: ``images`` with ``sparse``, with ``cameras``, or alone.
+        scene: the scene's folder, which holds ``images`` alone or with ``sparse`` or ``cameras``.
         work: an existing empty folder for COLMAP's database and models.
 
     Raises:
-        FileNotFoundError: images are missing that the model names, or a camera of an image.
-        ValueError: a damaged model, a camera model that pycolmap does not know, images of
-            another size than the model's, or poses that contradict the images.
+        FileNotFoundError: an image that the model names, or the camera of an image, is missing.
+        ValueError: the model is damaged, pycolmap does not know its camera model, images have another
+            size than the model's, or poses contradict the images.
     """
     images = {path.name: path for path in image_files(scene)}
     sparse, cameras, photographs = scene / SPARSE, scene / CAMERAS, scene / IMAGES
@@ -79,11 +79,11 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
 
 
 def prepare(source: Path, folder: Path) -> None:
-    """Prepare a scene: its model, its keypoints, and which of them meet.
+    """Prepare a scene: write its model, its keypoints, and which of them meet.
 
     Args:
         source: the scene's folder.
-        folder: an existing empty one.
+        folder: an existing empty folder to write to.
 
     Raises:
         FileNotFoundError, ValueError: as `reconstruction`, or too few images have a pose.
@@ -104,7 +104,7 @@ def prepare(source: Path, folder: Path) -> None:
 
 
 def keypoints_of(grey: np.ndarray) -> Keypoints:
-    """The strongest DoG keypoints of a (H, W) uint8 image whose patches lie wholly inside it."""
+    """Detect a (H, W) uint8 image's strongest DoG keypoints whose patches lie wholly inside it."""
     keypoints = one_a_place(dog_keypoints(grey, CONTRAST, SMALLEST_SCALE))
     radius = keypoints.scale[:, None] * PATCH_WIDTH / 2
     last = np.array(grey.shape[::-1]) - 1
@@ -113,7 +113,7 @@ def keypoints_of(grey: np.ndarray) -> Keypoints:
 
 
 def open_scene(source: Path, folder: Path) -> Scene:
-    """A scene that `prepare` has prepared."""
+    """Open a scene that `prepare` has prepared."""
     views = tuple(views_of(pycolmap.Reconstruction(folder / _MODEL)))
     images = tuple(source / IMAGES / view.name for view in views)
     left_out = tuple(path.name for path in image_files(source) if path not in images)
@@ -124,13 +124,13 @@ def open_scene(source: Path, folder: Path) -> Scene:
 
 
 def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, seed: int = 0) -> None:
-    """Write a place as a set of patches.
+    """Write a place as a patch set.
 
     Args:
         folder: made if missing.
-        scenes: of the place, none of which shows what another does.
-        tolerance: up to which keypoints show one point.
-        seed: of the pairs drawn.
+        scenes: the place's scenes, no two of which show the same thing.
+        tolerance: tolerance within which keypoints show one point.
+        seed: seed of the test pairs.
 
     Raises:
         ValueError: too few classes for test pairs; the message names the scenes.

@@ -1,8 +1,9 @@
-"""Sets of patches of real places, by name.
+"""Patch sets of real places, by name.
 
-``PLACE`` is what networks train on and what FPR95 is measured on; ``PLACE-wide`` has the same patches
-with the widest pair of each class; ``PLACE-images`` are its images with their keypoints. Each is there
-at other tolerances too: ``PLACE-wide-5px``. Cheap to import and to ask for digests.
+``PLACE`` is the set for training and for FPR95. ``PLACE-wide`` has the same patches, with the widest
+pair of each class as its matching pairs. ``PLACE-images`` has the images with their keypoints. The patch
+sets exist at other tolerances too: ``PLACE-wide-5px``. Importing this module and computing digests is
+cheap.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lib.data.scenes.correspondences import Scene
 
 WIDE, IMAGES_OF = "-wide", "-images"
-# Px up to which a carried keypoint and a found one show one point: those shown, and that of training.
+# Px up to which a carried and a detected keypoint show one point: values shown, and that of training.
 SHOWN, TRAINING = (1.5, 3.0, 5.0), 2.5
 _CODE = ("lib.data.scenes.prepared", "lib.data.scenes.places", "lib.data.phototour")
 _SHARED = "shared.json"
@@ -36,9 +37,9 @@ class SceneSets:
     """The sets of a folder of scenes.
 
     Attributes:
-        root: the folder, perhaps with ``scenes.json``; None where only the sets' digests are wanted.
-        folder: where what is made of them lies.
-        manifest: without a root, what says the places and what their sets contain.
+        root: the folder of scenes, optionally with ``scenes.json``; None if only digests are wanted.
+        folder: folder for the data made from the scenes.
+        manifest: gives the places and what their sets contain, if there is no `root`.
     """
 
     root: Path | None
@@ -47,12 +48,12 @@ class SceneSets:
 
     @cached_property
     def places(self) -> Places:
-        """What the scenes are for; raises as `read_places`."""
+        """The places and their roles; raises as `read_places`."""
         return read_places(self.root) if self.root else self.manifest.places
 
     @cached_property
     def _sets(self) -> Mapping[str, tuple[str, str, float]]:
-        """By a set's name its place, its kind and its tolerance (px)."""
+        """Set name -> place, kind and tolerance (px)."""
         sizes = {"": TRAINING, **{f"-{pixels:g}px": pixels for pixels in SHOWN}}
         sets = {}
         for place in self.places.scenes:
@@ -63,11 +64,11 @@ class SceneSets:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all its sets."""
+        """The names of all sets."""
         return tuple(self._sets)
 
     def digest(self, name: str) -> str:
-        """16 hex digits that tell one state of a set's data from another (`states.digest`)."""
+        """Return 16 hex digits that identify the state of a set's data (`states.digest`)."""
         if self.root is None:
             code = states.code_half(states.digest(_CODE, None))
             return self.manifest.sets.get(name, "unlisted") + code
@@ -82,17 +83,17 @@ class SceneSets:
         return [row for scene in scenes for row in self._files if row[0].startswith(f"{scene}/")]
 
     def folder_of(self, name: str) -> Path:
-        """The folder of a set of patches, which its wide pairs share; perhaps not there yet."""
+        """Return the folder of a patch set and its wide pairs; it may not exist yet."""
         place, _, pixels = self._sets[name]
         stem = f"{place}-{pixels:g}px"
         return self.folder / f"{stem}-{self.digest(stem if stem in self._sets else place)}"
 
     def load(self, name: str) -> PatchSet | tuple[Scene, ...]:
-        """A set, made first where it is not there yet; of images, as `scenes` gives them.
+        """Load a set, made first if missing; a set of images is returned as by `scenes`.
 
         Raises:
-            FileNotFoundError, ValueError: a scene's files are missing, damaged or of no use, or two
-                places show one; the message names the folder and what to do.
+            FileNotFoundError, ValueError: a scene's files are missing, damaged or unusable, or two
+                places are the same place; the message names the folder and what to do.
             OSError: `folder` cannot be written.
         """
         from lib.data.phototour import read_pairs, read_phototour
@@ -112,10 +113,10 @@ class SceneSets:
         return replace(patch_set, pairs=read_pairs(patches / WIDE_PAIRS, patch_set.point_ids))
 
     def scenes(self, place: str) -> tuple[Scene, ...]:
-        """A place's scenes, those with most images first, less those that share matches with one before.
+        """Return a place's scenes, most images first, without those that share matches with one before.
 
         Raises:
-            ValueError: one of them shares verified matches with a scene of another place.
+            ValueError: one of the scenes shares verified matches with a scene of another place.
         """
         from lib.data.scenes.prepared import open_scene, prepare
 
@@ -134,7 +135,7 @@ class SceneSets:
 
     @cached_property
     def _shared_matches(self) -> list[tuple[str, str, int]]:
-        """As `shared_matches` of all scenes, measured once."""
+        """The `shared_matches` of all scenes, measured once."""
         images = {name: image_files(self.root / name) for name in chain(*self.places.scenes.values())}
 
         def measure(new: Path) -> None:

@@ -1,10 +1,10 @@
-"""What one view knows of the surface that it shows, and keypoints carried by it into other views.
+"""The surface that a view's sparse points span, and keypoints carried on it into other views.
 
-The surface is made of Delaunay triangles between the sparse points that the view sees. In the plane of
-undistorted coordinates (u, v) = (X / Z, Y / Z) a flat triangle's inverse depth is linear, so a
-keypoint in it has a point in space and a tangent plane there, and both are projected into another view
-through its full camera model. A triangle across a large depth jump would be seen edge-on, and is left
-out.
+The surface consists of Delaunay triangles between the sparse points that the view sees. In the plane of
+undistorted coordinates (u, v) = (X / Z, Y / Z), a flat triangle's inverse depth is linear. A keypoint in
+the triangle therefore has a point in space and a tangent plane there, and both are projected into
+another view through its full camera model. A triangle across a large depth jump would be seen edge-on,
+and is left out.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from scipy.spatial import Delaunay
 from lib.data.colmap import HALF_PIXEL
 from lib.features.keypoints import Keypoints, carried_keypoints
 
-# Longest side of a triangle, in widths or heights of the image, whichever is longer.
+# Longest side of a triangle, as a share of the image's longer side.
 LONGEST_SIDE = 0.1
-# Between a triangle's normal and the ray to it.
+# Largest angle between a triangle's normal and the ray to it.
 MOST_OBLIQUE = np.deg2rad(75.0)
-# Of a carried point's depth, by how much the other view's own may differ.
+# Share by which a carried point's depth may differ from the other view's own depth.
 DEPTH_AGREEMENT = 0.03
 # Px from a keypoint to the points that give its tangents.
 _STEP = 1.0
-# That a view sees.
+# Fewest sparse points that a view must see.
 FEWEST_POINTS = 10
-# Outside every triangle.
+# A coordinate outside every triangle.
 _FAR = 1e9
 
 
@@ -40,11 +40,11 @@ class View:
     """A photograph with its camera and the surface that its sparse points span.
 
     Attributes:
-        name: of the image.
-        camera: COLMAP's, with whatever distortion it has.
+        name: the image's name.
+        camera: COLMAP's camera, with any distortion it has.
         rotation, translation: (3, 3) and (3,) float64, world to camera.
-        points: (S, 3) float64, the sparse points that it sees, in the world.
-        observed: (S, 2) float64, where it sees them, px.
+        points: (S, 3) float64, the sparse points that the view sees, in the world.
+        observed: (S, 2) float64, where the view sees these points, px.
     """
 
     name: str
@@ -56,13 +56,13 @@ class View:
 
     @cached_property
     def triangles(self) -> Delaunay:
-        """Between the sparse points, in undistorted coordinates."""
+        """The triangles between the sparse points, in undistorted coordinates."""
         seen = self._in_camera(self.points)
         return Delaunay(seen[:, :2] / seen[:, 2:])
 
     @cached_property
     def planes(self) -> np.ndarray:
-        """(T, 3): a triangle's inverse depth is planes · (u, v, 1); NaN of a too long or oblique one."""
+        """Triangles' planes (T, 3): inverse depth is plane · (u, v, 1); NaN if too long or oblique."""
         seen = self._in_camera(self.points)
         corners = (seen / seen[:, 2:])[self.triangles.simplices]
         inverse_depth = (1 / seen[:, 2:])[self.triangles.simplices]
@@ -83,30 +83,30 @@ class View:
 
     @property
     def centre(self) -> np.ndarray:
-        """(3,) the camera's centre in the world."""
+        """The camera's centre in the world, (3,)."""
         return -self.rotation.T @ self.translation
 
     def rays(self, pixels: np.ndarray) -> np.ndarray:
-        """(N, 3) undistorted u, v, 1 of (N, 2) pixels, the first pixel's centre at 0, 0."""
+        """Return the undistorted u, v, 1 (N, 3) of pixels (N, 2), the first pixel's centre at 0, 0."""
         undistorted = self.camera.cam_from_img(np.ascontiguousarray(pixels) + HALF_PIXEL)
         return np.column_stack([undistorted, np.ones(len(undistorted))])
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(N, 2) pixels and (N,) depths of (N, 3) points of the world; NaN behind the camera."""
+        """Project (N, 3) world points to (N, 2) pixels and (N,) depths; NaN behind the camera."""
         seen = self._in_camera(points)
         seen[~(seen[:, 2] > 0)] = np.nan
         return self.camera.img_from_cam(seen, check_cheirality=False) - HALF_PIXEL, seen[:, 2]
 
     def planes_at(self, rays: np.ndarray) -> np.ndarray:
-        """(N, 3) the plane of the triangle that a ray of (N, 3) meets, as `planes`; NaN outside all."""
+        """Return planes (N, 3), as in `planes`, of the triangles that rays (N, 3) meet; NaN if none."""
         triangle = self.triangles.find_simplex(np.nan_to_num(rays[:, :2], nan=_FAR))
         return np.where(triangle[:, None] < 0, np.nan, self.planes[triangle])
 
 
 def views_of(model: pycolmap.Reconstruction) -> list[View]:
-    """The views of a model, by name; each sees the points whose tracks it is in.
+    """Return the views of a model, ordered by name; each sees the points whose tracks it is in.
 
-    An image that sees fewer than ten points is left out: these span no surface worth the name.
+    An image that sees fewer than ten points is left out, because these span no useful surface.
     """
     views = []
     for image in sorted((model.image(n) for n in model.reg_image_ids()), key=lambda image: image.name):
@@ -116,18 +116,18 @@ def views_of(model: pycolmap.Reconstruction) -> list[View]:
         points = np.array([model.point3D(end.point3D_id).xyz for end in ends])
         observed = np.array([end.xy for end in ends]) - HALF_PIXEL
         pose = image.cam_from_world()
-        # The model owns its cameras, and takes them along when it goes.
+        # Copy the camera, because the model owns its cameras and frees them with itself.
         camera, rotation = deepcopy(image.camera), pose.rotation.matrix()
         views.append(View(image.name, camera, rotation, pose.translation.copy(), points, observed))
     return views
 
 
 def lift(view: View, keypoints: Keypoints) -> np.ndarray:
-    """Put a view's N keypoints on its surface.
+    """Lift a view's N keypoints onto its surface.
 
     Returns:
-        (3, N, 3) float64 in the world, NaN where the view knows no surface: of the keypoints, and of the
-        pixels 1 px to the right of them and below.
+        (3, N, 3) float64 points in the world: of the keypoints, of the pixels 1 px to their right, and
+        of the pixels 1 px below; NaN where the view has no surface.
     """
     planes = view.planes_at(view.rays(keypoints.position))
     surface = []
@@ -143,14 +143,14 @@ def carry(keypoints: Keypoints, lifted: np.ndarray, view: View) -> tuple[Keypoin
     """Carry keypoints into another view by the local map of their surface.
 
     Args:
-        keypoints: N of them, of one view.
-        lifted: (3, N, 3) what `lift` says of them.
-        view: the other.
+        keypoints: N keypoints of one view.
+        lifted: (3, N, 3), these keypoints from `lift`.
+        view: the other view.
 
     Returns:
-        The N keypoints as a detector without error would find them there, and (N,) bool, which are
-        visible: inside the image, from the front, and as deep as the other view's own surface. Those
-        that are not have no meaning.
+        The N keypoints as a detector without error would find them in the other view, and (N,) bool,
+        which of them are visible: inside the image, seen from the front, and as deep as the view's own
+        surface. Values of keypoints that are not visible have no meaning.
     """
     (position, depth), *tangents = map(view.project, lifted)
     affine = np.stack([ends - position for ends, _ in tangents], axis=2) / _STEP
@@ -167,12 +167,12 @@ def carry(keypoints: Keypoints, lifted: np.ndarray, view: View) -> tuple[Keypoin
 def angles_between(
     views: Sequence[View], first: np.ndarray, second: np.ndarray, points: np.ndarray
 ) -> np.ndarray:
-    """Viewing angles: between the rays from points to the centres of two views.
+    """Compute viewing angles, between the rays from points to the centres of two views.
 
     Args:
-        views: of a scene.
+        views: a scene's views.
         first, second: (M,) int64, indices of views.
-        points: (M, 3) float64 of the world.
+        points: (M, 3) float64, points in the world.
 
     Returns:
         (M,) float64, radians.

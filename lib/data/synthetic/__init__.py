@@ -1,9 +1,9 @@
-"""The embedded data: textured planes in 3D made of real photographs, seen by cameras, as patches.
+"""The embedded data: patches of 3D planes that are textured with real photographs and seen by cameras.
 
-The parts: `photographs` (which photograph goes where), `imaging` (planes, cameras, and what these
-photograph), `scenes` (sites of planes and their patches, in PhotoTour's files), `sequences`
+The modules: `photographs` (which photograph goes where), `imaging` (planes, cameras, and the images
+taken of them), `scenes` (sites of planes and their patches, in PhotoTour's files), `sequences`
 (homography sequences after HPatches, and of other nuisances), `whole_images` (sets of whole images).
-Here stand the sizes, and where all draws begin.
+This module defines the sizes and the random generators.
 """
 
 import zlib
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-# The folder of generated homography sequences, beside the patches cut of them.
+# Folder of the generated homography sequences, beside the patches cut from them.
 SEQUENCES = "sequences"
 
 
@@ -21,13 +21,13 @@ class SyntheticSize:
     """Size of one generated set of scenes; the defaults are the quick profile's.
 
     Attributes:
-        points_per_photo: 3D points asked of each photograph; one with little texture yields fewer.
-        pairs: matching test pairs of a scene, and as many non-matching ones.
+        points_per_photo: most 3D points per photograph; one with little texture yields fewer.
+        pairs: matching test pairs per scene; there are as many non-matching ones.
         photos_per_site: photographs arranged in one place and seen by the same cameras; a scene
             with more photographs has several sites.
-        views: cameras that look at a site, the reference view included.
+        views: cameras that look at a site, including the reference view.
         longest_side: px; larger photographs are reduced to it.
-        seed: of everything drawn.
+        seed: seed of all random draws.
     """
 
     points_per_photo: int = 600
@@ -44,11 +44,11 @@ class SequencesSize:
 
     Attributes:
         longest_side: px; larger parts of photographs are reduced to it.
-        patches_per_sequence: at most so many are kept of each sequence; None keeps all.
+        patches_per_sequence: most patches kept of each sequence; None keeps all.
         pairs: verification pairs of each kind (matching, intra, inter).
-        queries: of the retrieval task, at most a quarter of the patches that can be one.
-        distractors: of the retrieval task, or as many as there are.
-        seed: of everything drawn.
+        queries: most queries of the retrieval task; at most a quarter of the eligible patches.
+        distractors: most distractors of the retrieval task; fewer where too few patches are left.
+        seed: seed of all random draws.
     """
 
     longest_side: int = 640
@@ -65,7 +65,7 @@ class ImagesSize:
 
     Attributes:
         longest_side: px; larger photographs are reduced to it.
-        seed: of everything drawn.
+        seed: seed of all random draws.
     """
 
     longest_side: int = 640
@@ -73,5 +73,5 @@ class ImagesSize:
 
 
 def drawing(size: SyntheticSize | SequencesSize | ImagesSize, purpose: str, *numbers: int) -> Generator:
-    """What is drawn for a purpose, and perhaps for one of several under one name, from a size's seed."""
+    """Return a generator for one purpose, seeded by the size's seed, the purpose and any `numbers`."""
     return np.random.default_rng([size.seed, zlib.crc32(purpose.encode()), *numbers])

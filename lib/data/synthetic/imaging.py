@@ -1,7 +1,7 @@
 """Pinhole cameras, textured planes in 3D, and the images that the cameras take of them.
 
-World points are right-handed with y down and z away from the reference camera; image points are
-pixel centres, x right and y down.
+World coordinates are right-handed, with y down and z away from the reference camera. Image coordinates
+have x right and y down, with whole numbers at pixel centres.
 """
 
 import itertools
@@ -19,10 +19,11 @@ class Plane:
     """A rectangle of texture in space: texel (u, v) lies at origin + u * u_axis + v * v_axis.
 
     Attributes:
-        origin, u_axis, v_axis: (3,) float64, world units and world units a texel.
+        origin: (3,) float64, world units.
+        u_axis, v_axis: (3,) float64, world units per texel.
         width, height: texels.
-        photograph: index of the photograph that the texture is a part of.
-        left, top: the part's corner in the photograph, px.
+        photograph: index of the photograph that the texture is part of.
+        left, top: the texture's corner in the photograph, px.
     """
 
     origin: np.ndarray
@@ -43,7 +44,7 @@ class Camera:
         intrinsics: (3, 3) float64, px.
         rotation: (3, 3) float64, world to camera.
         translation: (3,) float64, world units.
-        width, height: of its images, px.
+        width, height: size of the camera's images, px.
     """
 
     intrinsics: np.ndarray
@@ -54,20 +55,20 @@ class Camera:
 
     @property
     def centre(self) -> np.ndarray:
-        """(3,) the camera's place in the world."""
+        """The camera's position in the world, (3,)."""
         return -self.rotation.T @ self.translation
 
 
 @dataclass(frozen=True)
 class Photometry:
-    """What a camera did to the light of one image.
+    """A camera's effect on the light of one image.
 
     Attributes:
         gain: exposure, a factor on grey values.
         gamma: exponent on grey values in [0, 1].
         blur: standard deviation of defocus, px.
         noise: standard deviation of the sensor's noise, grey levels of 255.
-        noise_seed: of that noise.
+        noise_seed: seed of that noise.
         jpeg_quality: 1 to 100.
     """
 
@@ -88,7 +89,7 @@ class Site:
     photometry: Sequence[Photometry]
 
     def homographies(self, view: int) -> np.ndarray:
-        """(P, 3, 3) from texels of each plane to pixels of a view."""
+        """Return (P, 3, 3) homographies from each plane's texels to a view's pixels."""
         return np.array([plane_homography(plane, self.cameras[view]) for plane in self.planes])
 
 
@@ -97,13 +98,13 @@ def side_by_side(
     cuts: Callable[[int, int], Iterable[Sequence[int]]],
     pose: Callable[[float, float], tuple[Sequence[float], np.ndarray]],
 ) -> list[Plane]:
-    """The planes that photographs side by side are cut into, column by column.
+    """Cut photographs, arranged side by side in a row, into planes, column by column.
 
     Args:
         shapes: (height, width) of the photographs.
-        cuts: a photograph's width and height to the edges of its columns and of its rows.
-        pose: from where a plane's middle lies in the row of photographs, x and y from the row's middle,
-            to (3,) where it lies in the world and (3, 3) whose first columns are its u and v axis.
+        cuts: maps a photograph's width and height to the edges of its columns and of its rows.
+        pose: maps the x and y of a plane's middle, relative to the row's middle, to the middle's (3,)
+            position in the world and a (3, 3) matrix whose first columns are the plane's u and v axis.
     """
     planes, left = [], -sum(wide for _, wide in shapes) / 2
     for index, (tall, wide) in enumerate(shapes):
@@ -117,13 +118,13 @@ def side_by_side(
 
 
 def axis_rotation(axis: Sequence[float], radians: float) -> np.ndarray:
-    """(3, 3) rotation about an axis by Rodrigues' formula."""
+    """Return the (3, 3) rotation about an axis, by Rodrigues' formula."""
     cross = np.cross(np.divide(axis, np.linalg.norm(axis)), np.eye(3)).T
     return np.eye(3) + np.sin(radians) * cross + (1 - np.cos(radians)) * cross @ cross
 
 
 def random_tilt(largest: float, rng: Generator) -> np.ndarray:
-    """(3, 3) a rotation about an axis across the line of sight, by `largest` radians at most."""
+    """Draw a (3, 3) rotation about an axis across the line of sight, by `largest` radians at most."""
     angle = rng.uniform(0, 2 * np.pi)
     return axis_rotation([np.cos(angle), np.sin(angle), 0], largest * rng.uniform())
 
@@ -137,13 +138,13 @@ def orbiting_camera(
     roll: float = 0.0,
     target: Sequence[float] | None = None,
 ) -> Camera:
-    """A camera that looks at a point, turned around it.
+    """Return a camera that looks at a target point, turned around it.
 
     Args:
-        focal: length, px; the axis meets the middle of the image.
+        focal: focal length, px; the optical axis meets the middle of the image.
         size: width and height of the image, px.
         distance: from the target, world units.
-        yaw, pitch, roll: radians; all 0 puts it straight before the target, looking along +z.
+        yaw, pitch, roll: radians; all 0 puts the camera straight before the target, looking along +z.
         target: (3,) world units; None for (0, 0, focal).
     """
     target = (0, 0, focal) if target is None else target
@@ -157,9 +158,9 @@ def orbiting_camera(
 
 
 def plane_homography(plane: Plane, camera: Camera) -> np.ndarray:
-    """(3, 3) homography from texels of the plane to pixels; its third row gives depth.
+    """Return the (3, 3) homography from texels of the plane to pixels; its third row gives depth.
 
-    That of its inverse gives 1 / depth of the plane at a pixel.
+    The third row of its inverse gives 1 / depth of the plane at a pixel.
     """
     turned = [camera.rotation @ vector for vector in (plane.u_axis, plane.v_axis, plane.origin)]
     turned[2] += camera.translation
@@ -167,19 +168,21 @@ def plane_homography(plane: Plane, camera: Camera) -> np.ndarray:
 
 
 def corners(width: int, height: int) -> np.ndarray:
-    """(4, 2) float64, the centres of an image's corner pixels, around it."""
+    """Return the centres of an image's corner pixels, in order around it, (4, 2) float64."""
     return np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1.0]])
 
 
 def in_image(pixels: np.ndarray, camera: Camera, margin: np.ndarray | float = 0.0) -> np.ndarray:
-    """(N,) bool, which of (N, 2) pixels lie in a camera's image, a margin (px, or (N, 1)) inside it."""
+    """Test which (N, 2) pixels lie in a camera's image, a margin (px, or (N, 1)) inside; (N,) bool."""
     last = np.array([camera.width - 1, camera.height - 1])
     return ((pixels >= margin) & (pixels <= last - margin)).all(axis=1)
 
 
 def seen_planes(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
-    """(N,) int64, the index of the nearest plane on the ray of each of (N, 2) pixels of a view, -1 where
-    the ray meets none."""
+    """Return the nearest plane on the ray of each of (N, 2) pixels of a view.
+
+    Planes are (N,) int64 indices, -1 where the ray meets none.
+    """
     rays = np.vstack([pixels.T, np.ones(len(pixels))])
     texels = np.linalg.inv(site.homographies(view)) @ rays
     closeness = texels[:, 2]
@@ -192,16 +195,16 @@ def seen_planes(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
 def carried_pixels(
     site: Site, first: int, second: int, pixels: np.ndarray, planes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where pixels of one view lie in another, whether or not they are seen there.
+    """Carry pixels of one view into another, whether or not they are visible there.
 
     Args:
         site: the planes and cameras.
-        first, second: views.
-        pixels: (N, 2) of the first.
-        planes: (N,) which plane each shows, -1 for none.
+        first, second: indices of the views.
+        pixels: (N, 2) of the first view.
+        planes: (N,) index of the plane that each pixel shows, -1 for none.
 
     Returns:
-        (N, 2) pixels of the second view, and (N, 2, 2) local affine maps. Of pixels that show no plane:
+        (N, 2) pixels of the second view, and (N, 2, 2) local affine maps. For pixels that show no plane,
         (-1, -1) and the identity.
     """
     position = np.full(pixels.shape, -1.0)
@@ -222,14 +225,14 @@ def draw_photometry(
     noise: float,
     jpeg_quality: tuple[int, int],
 ) -> Photometry:
-    """How an image is taken, at random.
+    """Draw how an image is taken.
 
     Args:
-        rng: the draw.
+        rng: draws the photometry.
         exposure: standard deviation of the gain in stops.
         gamma: standard deviation of log2 gamma.
-        blur, noise: largest values, drawn uniformly from 0 on.
-        jpeg_quality: lowest and highest.
+        blur, noise: largest values; drawn uniformly from 0 up.
+        jpeg_quality: lowest and highest value.
     """
     return Photometry(
         gain=2.0 ** (exposure * rng.standard_normal()),
@@ -242,10 +245,10 @@ def draw_photometry(
 
 
 def photograph_through(photometry: Photometry, light: np.ndarray) -> np.ndarray:
-    """The image a camera hands out.
+    """Turn light into the image that a camera outputs.
 
     Args:
-        photometry: the conditions.
+        photometry: how the image is taken.
         light: (H, W) float32 in [0, 1].
 
     Returns:
@@ -264,12 +267,12 @@ def photograph_through(photometry: Photometry, light: np.ndarray) -> np.ndarray:
 
 
 def sky(width: int, height: int) -> np.ndarray:
-    """(height, width) float32 light where nothing else is seen, darker towards the top."""
+    """Return the background light, (height, width) float32, darker towards the top."""
     return np.linspace(np.full(width, 0.45), 0.7, height, dtype=np.float32)
 
 
 def render_view(site: Site, photographs: Sequence[np.ndarray], view: int) -> np.ndarray:
-    """What one camera of a site photographs.
+    """Render the image that one camera of a site takes.
 
     Args:
         site: the planes and cameras.
@@ -283,7 +286,7 @@ def render_view(site: Site, photographs: Sequence[np.ndarray], view: int) -> np.
 
     camera = site.cameras[view]
     image = sky(camera.width, camera.height)
-    # 1 / depth of what is drawn there.
+    # 1 / depth of the plane drawn at each pixel.
     depths = np.zeros_like(image)
     for plane, homography in zip(site.planes, site.homographies(view), strict=True):
         w, h = plane.width, plane.height
@@ -317,5 +320,5 @@ def render_view(site: Site, photographs: Sequence[np.ndarray], view: int) -> np.
 
 
 def render_views(site: Site, photographs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What each camera of a site photographs; arguments as `render_view`'s."""
+    """Render the images that all cameras of a site take; arguments are those of `render_view`."""
     return [render_view(site, photographs, view) for view in range(len(site.cameras))]

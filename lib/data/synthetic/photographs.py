@@ -1,8 +1,8 @@
-"""The photographs of which embedded data is made, and which of them goes where.
+"""The photographs that embedded data is made of, and which part each is allotted to.
 
-They are those that the pinned packages install, or any folder's. Each is allotted once, so that the
-scenes, the homography sequences, the reserve for searches and a second reserve, which nothing reads
-before a last confirmation, share none.
+They come with the pinned packages, or from any folder. Each is allotted once, so that no two of these
+parts share a photograph: the scenes, the homography sequences, the reserve for searches, and a second
+reserve, which nothing reads before a final confirmation.
 """
 
 import csv
@@ -22,25 +22,25 @@ HOMOGRAPHY = "homography"
 RESERVE = ("reserve-a", "reserve-b")
 CONFIRMATION = ("confirmation-a", "confirmation-b")
 FEWEST_PHOTOGRAPHS = 5
-# From so many on, some can be spared for a second reserve.
+# From this many photographs on, some can be spared for a second reserve.
 FEWEST_FOR_CONFIRMATION = 20
 SMALLEST_SIDE = 64
 
-# The photographs that packages bring, by what each serves, with their licences as the packages'
-# documentation gives them. Each scene mixes things of different kinds, one regular texture in each. The
-# two of the motorcycle show one thing and stay together.
+# The photographs that packages install: the part each is for, and its licence as the package's
+# documentation gives it. Each scene mixes different kinds of things and has one regular texture. The
+# two photographs of the motorcycle show one thing and stay together.
 PACKAGED = Path(__file__).with_name("packaged.csv")
 
 
 @dataclass(frozen=True)
 class Photograph:
-    """A photograph's file, or what is on record of it.
+    """A photograph's file, or the record of one whose file is absent.
 
     Attributes:
-        name: without ending, e.g. "astronaut".
+        name: without file extension, e.g. "astronaut".
         path: of the file; None where only its hash is known.
-        licence: its name, and whose the photograph is.
-        recorded: the hash of a photograph that is not here.
+        licence: the licence's name, and the photograph's owner.
+        recorded: the hash, where the file is absent.
     """
 
     name: str
@@ -50,15 +50,15 @@ class Photograph:
 
     @property
     def sha256(self) -> str:
-        """Hash of the file's bytes."""
+        """SHA-256 of the file's bytes."""
         return self.recorded or sha256(self.path)
 
     def grey(self, longest_side: int) -> np.ndarray:
-        """(H, W) uint8 grey values, reduced so that neither side is longer than `longest_side` px.
+        """Read (H, W) uint8 grey values, reduced so that neither side is longer than `longest_side` px.
 
         Raises:
-            FileNotFoundError: the photograph is not here.
-            ValueError: the file is no image that can be read.
+            FileNotFoundError: the photograph's file is absent.
+            ValueError: the file is not a readable image.
         """
         from lib.data.images import decode_grey, reduced
 
@@ -74,14 +74,14 @@ Allotment = Mapping[str, tuple[Photograph, ...]]
 
 
 def packaged_photographs() -> Allotment:
-    """The installed packages' photographs by allotment, as `PACKAGED` lists them; no second reserve.
+    """Return the installed packages' photographs by part, as in `PACKAGED`; there is no second reserve.
 
-    A photograph that an installed package does not bring is missed where it is read.
+    A photograph that is missing from its package raises an error only when it is read.
     """
     allotment: dict[str, tuple[Photograph, ...]] = {}
     with PACKAGED.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            # Found without importing the package, which may be slow.
+            # Find the package without importing it, which may be slow.
             folder = Path(importlib.util.find_spec(row["package"]).origin).parent
             photograph = Photograph(row["name"], folder / row["file"], row["licence"])
             allotment[row["part"]] = (*allotment.get(row["part"], ()), photograph)
@@ -89,14 +89,14 @@ def packaged_photographs() -> Allotment:
 
 
 def folder_photographs(folder: Path) -> tuple[Allotment, Mapping[str, str]]:
-    """A folder's photographs by allotment, and why each file that is none was skipped, by its name.
+    """Return a folder's photographs by part, and why each other file was skipped, by file name.
 
     Args:
-        folder: its files are tried one by one; folders in it are not entered.
+        folder: its files are tried one by one; its subfolders are not entered.
 
     Raises:
-        FileNotFoundError, NotADirectoryError: no such folder.
-        ValueError: fewer than 5 readable photographs.
+        FileNotFoundError, NotADirectoryError: there is no such folder.
+        ValueError: it has fewer than 5 readable photographs.
     """
     reasons = {path: _unfit(path) for path in sorted(folder.iterdir()) if path.is_file()}
     skipped = {_utf8(path.name): reason for path, reason in reasons.items() if reason}
@@ -108,12 +108,12 @@ def folder_photographs(folder: Path) -> tuple[Allotment, Mapping[str, str]]:
 
 
 def dealt(photographs: Sequence[Photograph]) -> Allotment:
-    """Allots n photographs in the order given.
+    """Allot photographs to the parts in the order given.
 
-    First come the scenes', dealt to them in turn; then a twentieth for the homography sequences, a tenth
-    for the reserve (two at least, of five photographs one) and, of 20 photographs or more, another tenth
-    for the second reserve, all rounded up. A reserve is two scenes, so that what was trained on either
-    is tested on the other.
+    The first photographs are dealt to the scenes in turn. Then come a twentieth for the homography
+    sequences, a tenth for the reserve (at least two, but one of five photographs) and, of 20 photographs
+    or more, another tenth for the second reserve. All shares are rounded up. A reserve is two scenes, so
+    that a network trained on either is tested on the other.
     """
     n = len(photographs)
     homography, tenth = math.ceil(n / 20), max(2, math.ceil(n / 10))
@@ -129,12 +129,12 @@ def dealt(photographs: Sequence[Photograph]) -> Allotment:
 
 
 def _utf8(name: str) -> str:
-    """A file's name as it can be written and drawn: bytes that are no UTF-8 become U+FFFD."""
+    """Return a file's name as it can be written and drawn: bytes that are not UTF-8 become U+FFFD."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _unfit(path: Path) -> str | None:
-    """Why a file is no photograph that can be used, None where it is one; decoded as `grey` does."""
+    """Return why a file is not a usable photograph, or None if it is; decode it as `grey` does."""
     import cv2
     from PIL import Image
 
@@ -143,7 +143,7 @@ def _unfit(path: Path) -> str | None:
     try:
         with Image.open(path) as image:
             short, long = sorted(image.size)
-            # Pillow finds a cut-off JPEG, which OpenCV fills up with grey.
+            # Pillow detects a truncated JPEG, which OpenCV fills up with grey.
             image.draft("L", (64, 64))
             image.load()
     except Exception:

@@ -1,10 +1,10 @@
-"""A scene: photographs on planes in 3D, seen by cameras, and its points as PhotoTour's patches.
+"""Scenes: photographs on planes in 3D, seen by cameras, whose points give patches in PhotoTour's files.
 
-``scene.json`` beside PhotoTour's own files says what a scene's sites are planned again by.
+``scene.json``, beside PhotoTour's own files, holds what is needed to plan a scene's sites again.
 
-In the PhotoTour sets interest points count as views of one 3D point when they lie within 5 px, 0.25
-octaves and pi / 8 of where it projects (Brown, Hua and Winder, PAMI 2011): what is left of a detector's
-errors is drawn here.
+In the PhotoTour sets, interest points count as views of one 3D point when they lie within 5 px, 0.25
+octaves and pi / 8 of its projection (Brown, Hua and Winder, PAMI 2011). The detector errors that this
+leaves are drawn at random here.
 """
 
 import itertools
@@ -29,27 +29,27 @@ from lib.features.patches import PATCH, PATCH_WIDTH, cut
 
 SCENE = "scene.json"
 # The constants down to SMALLEST_SCALE were set by SIFT's FPR95 on the three scenes alone and frozen
-# before anything was trained on them: 31%, 27% and 26% at the quick size (kornia's SIFT on 64 px; on
-# the 32 px that the study describes 29%, 26% and 21%), with 30%, 23% and 27% printed for Liberty,
-# Notre Dame and Yosemite.
+# before any network was trained on them. FPR95 is 31%, 27% and 26% at the quick size with kornia's SIFT
+# on 64 px (29%, 26% and 21% on the 32 px that the study describes). The values printed for Liberty,
+# Notre Dame and Yosemite are 30%, 23% and 27%.
 TILT = np.deg2rad(28)
-# Of a plane before or behind the others, in heights of the reference view.
+# Largest shift of a plane towards or away from the camera, in heights of the reference view.
 DEPTH = 0.25
 YAW, PITCH, ROLL = np.deg2rad([28, 16, 20])
 DISTANCE = (0.8, 1.35)
 PHOTOMETRY = {"exposure": 0.25, "gamma": 0.3, "blur": 1.0, "noise": 4.0, "jpeg_quality": (50, 95)}
 CONTRAST = 0.01
-# Grey levels; a view that shows less of a point gives no patch of it.
+# Smallest standard deviation of grey levels around a point; below it, a view gives no patch.
 LEAST_CONTRAST = 8.0
 SMALLEST_SCALE = 1.5
-# How much larger a piece appears in the reference view than its place, so that nearer ones overlap.
+# How much larger each plane appears in the reference view than its place, so that nearer ones overlap.
 OVERLAP = 1.12
-# Keypoints closer than this many scales to a stronger one of like scale are left out.
+# Keypoints closer than this many scales to a stronger one of similar scale are left out.
 CROWDING = 2.0
-# Views a point, 2 to 5, mostly 2 and 3 as in the real sets, whose mean is 2.8.
+# Share of points by number of views: 2 to 5, mostly 2 and 3, as in the real sets, whose mean is 2.8.
 VIEWS_OF_A_POINT = {2: 0.46, 3: 0.30, 4: 0.14, 5: 0.10}
-# Standard deviations of a detector's errors in another view: of either coordinate in scales of the
-# keypoint, of the scale in octaves, of the orientation; then the bounds of the last two.
+# Standard deviations of a detector's errors in another view: of each coordinate (in scales of the
+# keypoint), of the scale (octaves) and of the orientation; then the bounds of the last two.
 POSITION_ERROR, OCTAVE_ERROR, ORIENTATION_ERROR = 0.45, 0.12, np.deg2rad(8)
 OCTAVES, ORIENTATIONS = (-0.25, 0.25), (-np.pi / 8, np.pi / 8)
 
@@ -83,12 +83,12 @@ def plan_site(shapes: Sequence[tuple[int, int]], size: SyntheticSize, rng: Gener
 def cut_site(
     site: Site, photographs: Sequence[np.ndarray], size: SyntheticSize, rng: Generator
 ) -> tuple[np.ndarray, ...]:
-    """Detect points in the reference view, carry them into the others, cut their patches.
+    """Detect points in the reference view, carry them into the other views, and cut their patches.
 
     Returns:
-        Ordered by point, patches (P, 64, 64) uint8; their points (P,) int64 from 0 on, without gaps; the
-        indices (P,) int64 of their cameras; and (P, 4) float64: x, y, orientation, log2 of the scale, in
-        the image.
+        Four arrays, ordered by point: patches (P, 64, 64) uint8; their points (P,) int64 from 0 on,
+        without gaps; the indices (P,) int64 of their cameras; and (P, 4) float64: x, y, orientation,
+        log2 of the scale, in the image.
     """
     views = imaging.render_views(site, photographs)
     reference = one_a_place(dog_keypoints(views[0], CONTRAST, SMALLEST_SCALE))
@@ -99,7 +99,7 @@ def cut_site(
     carried, visible = _carried(site, views, reference, planes)
     usable = visible.sum(axis=1) >= min(VIEWS_OF_A_POINT)
     photograph = np.array([plane.photograph for plane in site.planes])[planes]
-    # Of each photograph the strongest.
+    # Keep the strongest points of each photograph.
     strongest = [np.flatnonzero(usable & (photograph == index)) for index in range(len(photographs))]
     chosen = np.concatenate([keypoints[: size.points_per_photo] for keypoints in strongest])
     points, images = np.nonzero(_chosen_views(visible[chosen], rng))
@@ -118,18 +118,18 @@ def cut_site(
 def _carried(
     site: Site, views: Sequence[np.ndarray], reference: Keypoints, planes: np.ndarray
 ) -> tuple[list[Keypoints], np.ndarray]:
-    """Keypoints in each view without error, and (N, V) which of them can be seen there wholly."""
+    """Return each view's keypoints, without error, and (N, V) bool: which are wholly visible there."""
     carried, visible = [], np.zeros((len(reference), len(views)), bool)
     for image, view in enumerate(views):
         position, affine = imaging.carried_pixels(site, 0, image, reference.position, planes)
         keypoints = carried_keypoints(reference, position, affine)
         radius = keypoints.scale[:, None] * PATCH_WIDTH / 2
         seen = imaging.in_image(position, site.cameras[image], radius)
-        # A back side would be mirrored.
+        # The back of a plane would appear mirrored.
         seen &= np.linalg.det(affine) > 0
         seen &= imaging.seen_planes(site, image, position) == planes
-        # Without contrast no detector would have found the point: it is overexposed, or lost in the
-        # dark. The coarse patch smoothes finer noise away.
+        # Without contrast no detector would have found the point: it is overexposed or too dark. The
+        # coarse patch smooths finer noise away.
         middle = cut(view, keypoints[seen], side=16)[:, 4:12, 4:12]
         seen[seen] = middle.std(axis=(1, 2)) >= LEAST_CONTRAST
         visible[:, image] = seen
@@ -138,14 +138,14 @@ def _carried(
 
 
 def _chosen_views(visible: np.ndarray, rng: Generator) -> np.ndarray:
-    """(N, V) bool: which of the views that see a point give a patch."""
+    """Draw which of the views that see a point give a patch, (N, V) bool."""
     wanted = rng.choice(list(VIEWS_OF_A_POINT), size=len(visible), p=list(VIEWS_OF_A_POINT.values()))
     order = np.where(visible, rng.random(visible.shape), 2.0)
     return visible & (rankdata(order, axis=1) <= wanted[:, None])
 
 
 def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:
-    """Indices of keypoints kept so that none has an earlier one within `distance` scales of it.
+    """Return indices of the keypoints kept, so that none has an earlier one within `distance` scales.
 
     Two keypoints far apart in scale (over an octave) do not crowd each other.
     """
@@ -159,7 +159,7 @@ def spread_out(keypoints: Keypoints, distance: float) -> np.ndarray:
 
 
 def disturb(keypoints: Keypoints, rng: Generator) -> Keypoints:
-    """Keypoints as a real detector finds them: moved, scaled and turned a little."""
+    """Shift, scale and turn keypoints slightly, as the errors of a real detector do."""
     n = len(keypoints)
     shift = POSITION_ERROR * rng.standard_normal((n, 2)) * keypoints.scale[:, None]
     octaves = np.clip(OCTAVE_ERROR * rng.standard_normal(n), *OCTAVES)
@@ -170,16 +170,16 @@ def disturb(keypoints: Keypoints, rng: Generator) -> Keypoints:
 
 
 def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size: SyntheticSize) -> None:
-    """Generate a scene into a folder, one site at a time, so that memory does not grow with it.
+    """Generate a scene into a folder, one site at a time, so that memory does not grow with the scene.
 
     Args:
         folder: made if missing.
-        name: enters the seed, so that scenes differ.
+        name: part of the seed, so that scenes differ.
         photographs: their number decides how many sites there are.
         size: of the scene.
 
     Raises:
-        ValueError: a photograph cannot be read, or none of them yields points that two views see.
+        ValueError: a photograph cannot be read, or too few points are seen by two views.
         OSError: the folder cannot be written.
     """
     sites: list[dict[str, Any]] = []
@@ -210,7 +210,7 @@ def write_scene(folder: Path, name: str, photographs: Sequence[Photograph], size
 
 
 def read_sites(folder: Path) -> tuple[dict[str, Any], tuple[Site, ...]]:
-    """The facts of ``scene.json``, and its sites, planned again as they were when it was generated.
+    """Read the facts of ``scene.json``, and plan the sites again as when the scene was generated.
 
     Raises:
         FileNotFoundError: the folder holds no generated scene.
@@ -224,15 +224,15 @@ def read_sites(folder: Path) -> tuple[dict[str, Any], tuple[Site, ...]]:
 
 
 def draw_pairs(point_ids: np.ndarray, count: int, rng: Generator) -> LabelledPairs:
-    """Test pairs: matching ones drawn without replacement, and as many that do not match.
+    """Draw test pairs: matching ones without replacement, and as many non-matching ones.
 
-    Non-matching pairs take every patch about equally often. Fewer than `count` of each where there
-    are not so many matching pairs.
+    Non-matching pairs use every patch about equally often. There are fewer than `count` pairs of each
+    kind if the scene has fewer matching pairs.
 
     Args:
         point_ids: (P,) int64 of two points or more; a point's patches follow each other.
         count: pairs of each kind.
-        rng: the draw.
+        rng: draws the pairs.
 
     Returns:
         Pairs in random order.
@@ -247,8 +247,10 @@ def draw_pairs(point_ids: np.ndarray, count: int, rng: Generator) -> LabelledPai
 
 
 def within_points(point_ids: np.ndarray) -> np.ndarray:
-    """(2, M) all pairs within points: each patch with every later one of its point, which follow each
-    other."""
+    """Return all (2, M) matching pairs: each patch with every later one of its point.
+
+    A point's patches follow each other.
+    """
     starts = np.flatnonzero(np.r_[True, point_ids[1:] != point_ids[:-1]])
     sizes = np.diff(np.r_[starts, len(point_ids)])
     pairs = [start + np.triu_indices(size, 1) for start, size in zip(starts, sizes, strict=True)]
@@ -256,7 +258,7 @@ def within_points(point_ids: np.ndarray) -> np.ndarray:
 
 
 def non_matching(point_ids: np.ndarray, count: int, rng: Generator) -> np.ndarray:
-    """(2, count) pairs of patches of different points, which take every patch about equally often."""
+    """Draw (2, count) pairs of patches of different points that use every patch about equally often."""
     pairs = np.empty((2, 0), int)
     while pairs.shape[1] < count:
         shuffled = np.stack([rng.permutation(len(point_ids)) for _ in range(2)])

@@ -1,16 +1,16 @@
 """Embedded homography sequences after HPatches (Balntas et al., CVPR 2017), their patches and tasks.
 
-Each photograph gives two sequences of six images. Half of it is a poster that six cameras see from
-ever steeper angles, ``v_NAME``; of the other half, ``i_NAME``, one camera takes six images while lamp,
-exposure and gamma change. Had both the whole, retrieval's distractors would show the very spots that it
-asks for: of SIFT's 71% (hard jitter) 58% would be left.
+Each photograph gives two sequences of six images. One half is a poster that six cameras see from ever
+steeper angles, ``v_NAME``. Of the other half, ``i_NAME``, one camera takes six images while lamp,
+exposure and gamma change. If both sequences showed the whole photograph, the distractors of retrieval
+would show the very spots of its queries, and SIFT's 71% (hard jitter) would fall to 58%.
 
-The first image shows its half and nothing else, so that every region of it lies on the poster; the
-poster goes on beyond it, mirrored, since jittered regions may reach out a little.
+The first image shows its half and nothing else, so every region in it lies on the poster. The poster
+is extended by mirroring, since jittered regions may reach slightly beyond the first image.
 
-How hard the sequences are was settled by SIFT's matching alone (kornia's) and frozen before anything
-trained was looked at; the builder of patches then had denser detections and another jitter. Mean AP in
-percent at easy, hard and tough with at most 200 patches a sequence, by the builder as it is:
+The difficulty was set by SIFT's matching alone (kornia's) and frozen before any trained network was
+evaluated. The patch builder then had denser detections and a different jitter. Mean AP in percent at
+easy, hard and tough with at most 200 patches per sequence, by the current builder:
 
     here, viewpoint       75.1  37.3  18.2   mean 43.5
     here, illumination    78.3  40.9  20.7   mean 46.6
@@ -18,8 +18,8 @@ percent at easy, hard and tough with at most 200 patches a sequence, by the buil
     v_wormhole            76.3  40.6  21.6   mean 46.2
     Oxford's graf         72.9  39.8  19.4   mean 44.0
 
-The packaged photographs are small: a sequence has 34 to 641 detections and 26 to 200 patches, and with
-fewer patches matching is easier.
+The packaged photographs are small: a sequence has 34 to 641 detections and 26 to 200 patches. Matching
+is easier with fewer patches.
 """
 
 import itertools
@@ -43,38 +43,38 @@ from lib.data.synthetic.imaging import Camera, Photometry, Plane
 from lib.data.synthetic.photographs import Photograph
 from lib.features.keypoints import local_affine
 
-# In lengths of the longest side.
+# Focal length, in lengths of the longest side.
 FOCAL = 1.5
-# Angle between the line of sight and the poster's normal in images 2 to 6, and how far each may miss it.
+# Angles between the line of sight and the poster's normal in images 2 to 6, and their largest error.
 TILTS = np.deg2rad([14.0, 24.0, 34.0, 44.0, 54.0])
 TILT_SPREAD = np.deg2rad(4.0)
 # The cameras of a sequence stand to one side of the poster, up to this angle above or below the horizon.
 ASCENT = np.deg2rad(35.0)
-# Largest roll and zoom (octaves) of image 6; the others get their share.
+# Largest roll and zoom (octaves) of image 6; images 2 to 5 get a proportional share.
 ROLL = np.deg2rad(25.0)
 ZOOM = 0.4
 # Width of the mirrored margin, in lengths of the longest side.
 MARGIN = 0.1
-# Of images 2 to 6 where the photograph is flatter: short side by long side.
+# Smallest ratio of short to long side of images 2 to 6; applies where the photograph is flatter.
 FLATTEST = 0.75
 VIEWPOINT = {"exposure": 0.15, "gamma": 0.2, "blur": 0.6, "noise": 2.0, "jpeg_quality": (75, 95)}
 
-# The gain is drawn evenly from these stops instead: a normal's tail would leave nothing but white.
+# The gain is drawn uniformly from STOPS instead: a normal distribution's tail would leave only white.
 ILLUMINATION = {"exposure": 0.0, "gamma": 0.6, "blur": 0.6, "noise": 8.0, "jpeg_quality": (40, 90)}
 STOPS = (-1.5, 0.7)
 REFERENCE = {"exposure": 0.0, "gamma": 0.0, "blur": 0.0, "noise": 1.5, "jpeg_quality": (85, 95)}
-# Of the lamp before the surface, in diagonals of the image: how far from its middle, and how high.
+# The lamp's distance from the image's middle and its height above the surface, in image diagonals.
 LAMP_AWAY = (0.3, 0.8)
 LAMP_HEIGHT = (0.35, 0.9)
-# Grey values are encoded for display; light is a power of them.
+# Grey values are encoded for display; raising them to this power gives light.
 DISPLAY_GAMMA = 2.2
 
-# Largest noise of the sensor, grey levels.
+# Largest standard deviation of the sensor noise, grey levels.
 NOISE = 2.0
-# How far yaw, pitch and roll may be off in every image but the first.
+# Largest error of yaw, pitch and roll in every image but the first.
 UNSTEADY = np.deg2rad(2.0)
-# Standard deviation of the defocus (px), stops of exposure, quality of JPEG, how many times smaller the
-# poster is, and angles in degrees: of the first image, and what changes in images 2 to 6.
+# Settings of the first image, and those that change in images 2 to 6: standard deviation of the defocus
+# (px), exposure (stops), JPEG quality, how many times smaller the poster is, and angles (degrees).
 PLAIN = {"blur": 0.0, "stops": 0.0, "quality": 95, "zoom": 1.0, "roll": 0.0, "tilt": 0.0}
 NUISANCES = {
     "blur": {"blur": (0.6, 1.0, 1.5, 2.0, 2.6)},
@@ -84,16 +84,16 @@ NUISANCES = {
     "viewpoint": {"tilt": (20, 30, 40, 50, 60)},
 }
 
-# Photographs of one thing, which never part.
+# Photographs of one thing, by name; no split separates them.
 ONE_THING = {"motorcycle_left": "motorcycle", "motorcycle_right": "motorcycle"}
 
 
 @dataclass(frozen=True)
 class Texture:
-    """What one pair of sequences shows: two parts of a photograph that share no pixel.
+    """Two parts of a photograph that share no pixel, one for each of its two sequences.
 
     Attributes:
-        name: unique and fit for a file name.
+        name: unique, and valid as a file name.
         thing: textures of one thing are on the same side of a split.
         viewpoint, illumination: (H, W) uint8, the parts for ``v_NAME`` and ``i_NAME``.
     """
@@ -105,25 +105,25 @@ class Texture:
 
 
 def textures(photographs: Sequence[Photograph], longest_side: int) -> tuple[Texture, ...]:
-    """Photographs as textures, so that no spot is in two of their sequences.
+    """Turn photographs into textures so that no two sequences show the same spot.
 
-    Of a thing that several photographs show, each gives another strip, from left to right. A photograph
-    that is alone is cut into a left and a right half, NAME_left and NAME_right, which count as two
-    things, so that there is something to train on and something to test.
+    If several photographs show one thing, each gives a different strip of it, from left to right. A
+    single photograph is cut into a left and a right half, NAME_left and NAME_right. They count as two
+    things, so that one can be trained on and the other tested.
 
     Args:
         photographs: one or more.
         longest_side: px; larger parts are reduced to it.
 
     Raises:
-        ValueError: one that cannot be read.
+        ValueError: a photograph cannot be read.
     """
     names = _file_names([photograph.name for photograph in photographs])
     things = [ONE_THING.get(name, name) for name in names]
     if len(names) == 1:
         names = [f"{names[0]}_{side}" for side in ("left", "right")]
         things, photographs = ["one"] * 2, [*photographs] * 2
-    # Strips of one thing share no spot: where there is nothing else to part, they are.
+    # Strips of one thing share no spot, so splits may separate them where there is only one thing.
     parted = things if len(set(things)) > 1 else names
     made = []
     for index, (photograph, thing) in enumerate(zip(photographs, things, strict=True)):
@@ -136,7 +136,7 @@ def textures(photographs: Sequence[Photograph], longest_side: int) -> tuple[Text
 
 
 def _file_names(names: Sequence[str]) -> list[str]:
-    """Names of letters, digits, - and _ alone, different even where upper and lower case are not."""
+    """Return names of letters, digits, - and _ only that differ even if case is ignored."""
     safe: dict[str, str] = {}
     for name in names:
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
@@ -148,14 +148,14 @@ def _file_names(names: Sequence[str]) -> list[str]:
 
 
 def viewpoint_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.ndarray], np.ndarray]:
-    """A poster from six places.
+    """Render a poster from six viewpoints.
 
     Args:
         grey: (H, W) uint8, the poster.
-        rng: places, and how each image is taken.
+        rng: draws the viewpoints, and how each image is taken.
 
     Returns:
-        Six images, uint8, the first (H, W) and taken from straight ahead; and (5, 3, 3) float64, exact
+        Six uint8 images, the first (H, W) and taken from straight ahead; and (5, 3, 3) float64, exact
         homographies from its pixels to those of images 2 to 6, bottom right element 1.
     """
     height, width = grey.shape
@@ -168,7 +168,7 @@ def viewpoint_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.ndarra
     for number, tilt in enumerate(TILTS, start=1):
         share = number / len(TILTS)
         tilt += rng.uniform(-TILT_SPREAD, TILT_SPREAD)
-        # The two turns, one after the other, make the tilt: cos(yaw) cos(pitch) = cos(tilt).
+        # Yaw and pitch together give the tilt: cos(yaw) cos(pitch) = cos(tilt).
         pitch = np.arcsin(np.sin(tilt) * np.sin(ascent))
         yaw = side * np.arccos(np.cos(tilt) / np.cos(pitch))
         roll = share * rng.uniform(-ROLL, ROLL)
@@ -184,16 +184,16 @@ def viewpoint_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.ndarra
 def nuisance_sequence(
     grey: np.ndarray, steps: Mapping[str, Sequence[float]], rng: Generator
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Six images of a poster under one nuisance.
+    """Render six images of a poster under one nuisance.
 
     Args:
         grey: (H, W) uint8, the poster.
-        steps: values in images 2 to 6 of what differs from `PLAIN`.
-        rng: signs of angles, unsteadiness, noise.
+        steps: values in images 2 to 6 of the settings that differ from `PLAIN`.
+        rng: draws signs of angles, unsteadiness and noise.
 
     Returns:
-        Six (H, W) uint8, the first straight ahead, and (5, 3, 3) float64 exact homographies from its
-        pixels to the others', bottom right element 1.
+        Six (H, W) uint8 images, the first from straight ahead; and (5, 3, 3) float64, exact homographies
+        from its pixels to those of the others, bottom right element 1.
     """
     size, focal = grey.shape[::-1], FOCAL * max(grey.shape)
     poster = poster_plane(*size, focal)
@@ -202,7 +202,7 @@ def nuisance_sequence(
     for values in zip(*steps.values(), strict=True):
         step = PLAIN | dict(zip(steps, values, strict=True))
         if "quality" in steps:
-            # The first image itself, stored anew.
+            # The first image itself, stored at another quality.
             views.append(views[0])
             taken.append(replace(first, jpeg_quality=step["quality"]))
             continue
@@ -220,30 +220,30 @@ def _photometry(step: Mapping[str, float], rng: Generator) -> Photometry:
 
 
 def poster_plane(width: int, height: int, focal: float) -> Plane:
-    """A poster that fills the image of a camera straight before it, a texel a pixel."""
+    """Return a poster that fills the image of a camera straight in front, one texel per pixel."""
     corner = np.array([-(width - 1) / 2, -(height - 1) / 2, focal])
     return Plane(corner, *np.eye(3)[:2], width, height)
 
 
 def poster_homographies(poster: Plane, views: Sequence[Camera]) -> np.ndarray:
-    """(V - 1, 3, 3) from the first view's pixels to those of the others, bottom right element 1."""
+    """Return (V - 1, 3, 3) homographies from the first view's pixels to the others', last element 1."""
     first, *others = (imaging.plane_homography(poster, view) for view in views)
     homographies = np.stack([other @ np.linalg.inv(first) for other in others])
     return homographies / homographies[:, 2:, 2:]
 
 
 def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """A poster and its mirrored margin as a view shows them, sampled finely enough and averaged."""
+    """Render a poster and its mirrored margin as a view shows them, supersampled and averaged."""
     import cv2
 
     height, width = light.shape
     margin = min(round(MARGIN * max(light.shape)), height - 1, width - 1)
     wide = cv2.copyMakeBorder(light, *[margin] * 4, cv2.BORDER_REFLECT_101)
-    # Samples a side of a pixel, so that none skips texels of the photograph; 4 at most.
+    # Samples along each side of a pixel, so that none skips texels of the photograph; at most 4.
     jacobians = local_affine(homography, imaging.corners(width, height))
     samples = int(np.clip(np.ceil(1 / np.linalg.norm(jacobians, -2, (1, 2)).min()), 1, 4))
     shift = [[1, 0, -margin], [0, 1, -margin], [0, 0, 1]]
-    # The middle of a pixel is the middle of its samples.
+    # The centre of a pixel is the centre of its samples.
     fine = [[samples, 0, (samples - 1) / 2], [0, samples, (samples - 1) / 2], [0, 0, 1]]
     fine_size = (samples * size[0], samples * size[1])
     drawn = imaging.sky(*fine_size)
@@ -254,14 +254,14 @@ def _warp(light: np.ndarray, homography: np.ndarray, size: tuple[int, int]) -> n
 
 
 def illumination_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.ndarray], np.ndarray]:
-    """One view in six lights.
+    """Render one view under six lights.
 
     Args:
         grey: (H, W) uint8.
-        rng: lamps, and how each image is taken.
+        rng: draws the lamps, and how each image is taken.
 
     Returns:
-        Six images, (H, W) uint8, the first evenly lit; and (5, 3, 3) float64, identities.
+        Six (H, W) uint8 images, the first evenly lit; and (5, 3, 3) float64, identities.
     """
     light = grey.astype(np.float32) / 255
     images = [imaging.photograph_through(imaging.draw_photometry(rng, **REFERENCE), light)]
@@ -269,16 +269,16 @@ def illumination_sequence(grey: np.ndarray, rng: Generator) -> tuple[list[np.nda
     for _ in TILTS:
         lit = light * lamp_shading(grey.shape, rng)
         drawn = imaging.draw_photometry(rng, **ILLUMINATION)
-        # Metered: the median grey value stays, whatever gamma, but for the error of the exposure.
+        # Metered: gamma leaves the median grey value unchanged; only the exposure's error shifts it.
         gain = 2.0 ** rng.uniform(*STOPS) * median ** (1 - drawn.gamma)
         images.append(imaging.photograph_through(replace(drawn, gain=gain), lit))
     return images, np.stack([np.eye(3)] * len(TILTS))
 
 
 def lamp_shading(shape: tuple[int, int], rng: Generator) -> np.ndarray:
-    """Factors on grey values where a lamp before the surface lights it, (H, W) float32, median 1.
+    """Return the factors on grey values of a lamp in front of the surface, (H, W) float32, median 1.
 
-    A small lamp at height h over a point of a matt surface lights what lies at a distance r from that
+    A small lamp at height h above a point of a matt surface lights what lies at a distance r from that
     point by h / (h^2 + r^2)^1.5.
     """
     diagonal = np.hypot(*shape)
@@ -291,25 +291,26 @@ def lamp_shading(shape: tuple[int, int], rng: Generator) -> np.ndarray:
 
 
 def make_splits(things: Mapping[str, str]) -> dict[str, Split]:
-    """The release's six splits.
+    """Make the release's six splits.
 
-    In a, b and c about half of the textures are tested and the others trained on, textures of one thing
-    and the two sequences of a texture together; over the three, each is tested at least once. With two
-    things two of them are one partition.
+    Splits a, b and c test about half of the textures and train on the others. Textures of one thing
+    stay together, and so do the two sequences of a texture. Each texture is tested in at least one of
+    the three. With only two things, two of the three are the same partition.
 
-    ``illum`` and ``view`` test one kind and train on the other, as the release's text has it (its
-    ``splits.json`` lists no training sequences for them). Here, unlike there, the two kinds show the
-    same photographs, though other parts of them. ``full`` tests all.
+    ``illum`` and ``view`` test one kind and train on the other, as the release's text says (its
+    ``splits.json`` lists no training sequences for them). Unlike in the release, the two kinds show the
+    same photographs, though different parts of them. ``full`` tests all.
 
     Args:
-        things: by texture, what it shows; two different things or more.
+        things: the thing that each texture shows, by texture; two different things or more.
     """
     counts = Counter(things.values())
     order = list(counts)
     splits = {}
     for index, name in enumerate("abc", 1):
-        # From the second third on, so that a, which notebooks test on, has three things to test of the
-        # packaged photographs: from the first on, the two of the motorcycle would make it two.
+        # Start at the second third, so that split a, which the notebooks use, tests three things of the
+        # packaged photographs. From the first third on it would test only two, since the motorcycle has
+        # two photographs.
         start = round(index * len(order) / 3) % len(order)
         turned = order[start:] + order[:start]
         before = itertools.accumulate((counts[thing] for thing in turned), initial=0)
@@ -333,10 +334,10 @@ def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: Sequen
     Args:
         folder: made if missing; gets ``sequences``, ``hpatches-release``, ``tasks`` and ``build.json``.
         photographs: one or more, see `textures`.
-        size: how large and how many.
+        size: of the images, and how many patches, pairs, queries and distractors.
 
     Raises:
-        ValueError: a photograph that cannot be read, or one with too little texture for patches.
+        ValueError: a photograph cannot be read, or has too little texture for patches.
         OSError: the folder cannot be written.
     """
     things, made = {}, []
@@ -350,5 +351,5 @@ def write_hpatches(folder: Path, photographs: Sequence[Photograph], size: Sequen
             sequence = make(grey, drawing(size, name))
             write_homography_sequence(folder / SEQUENCES / name, *sequence)
             made.append(read_homography_sequence(folder / SEQUENCES / name))
-    # Of a split's name too, so that splits that test the same sequences differ in their pairs.
+    # Seeded by the split's name too, so that splits that test the same sequences have different pairs.
     pack(folder, made, make_splits(things), size, partial(drawing, size))

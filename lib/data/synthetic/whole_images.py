@@ -1,53 +1,54 @@
-"""Synthetic sets of whole images, a function for each kind of `lib.data.whole_images`, in its layout.
+"""Synthetic sets of whole images: a function for each kind in `lib.data.whole_images`, in its layout.
 
-**Oxford's affine set**: six images of a poster under one of five nuisances. What grows from image to
-image is the defocus, the underexposure, the loss of JPEG, zoom and roll, or the angle to the poster's
-normal; all else stays about as it was: small turns and noise are drawn for every image. The steps are
-those that the released sequences are described by: compression and zoom are stated in numbers there,
-viewpoint in degrees.
+**Oxford's affine set**: six images of a poster under one of five nuisances. From image to image, one of
+these grows: defocus, underexposure, JPEG compression, zoom and roll, or the angle to the poster's
+normal. All else stays about the same: small turns and noise are drawn for every image. The steps follow
+the description of the released sequences, which gives numbers for compression and zoom, and degrees for
+viewpoint.
 
-How hard they are was settled by looking at them and by SIFT's score (kornia's), before any network of
-this study was measured on them. In percent, Mikolajczyk's by the protocol for descriptors, of the
-packaged photographs, and Oxford's graf for comparison:
+The difficulty was set by looking at the images and by SIFT's score (kornia's), before any network of
+this study was measured on them. In percent, by Mikolajczyk's protocol for descriptors, on the packaged
+photographs, with Oxford's graf for comparison:
 
     blur 27, light 36, compression 24, zoom and rotation 24, viewpoint 29; graf 23
 
-**W1BS**: geometry and illumination, which can be simulated. Of each photograph the first and the last
-image of its homography sequences (`lib.data.synthetic.sequences`): seen at the steepest angle (G), and
-in another light (L). Sensor (infrared, a scanner), map to photo and appearance (seasons, years) show
-other things than the photograph, or the same by other physics, so those subsets are not made. Regions
-are discs around detections in the first image, carried to the second with an error of localisation,
-HPatches' tough one; the released ones are MSER, Hessian-Affine and FOCI, found in both.
+**W1BS**: geometry and illumination, which can be simulated. A pair is the first and the last image of a
+homography sequence as `lib.data.synthetic.sequences` makes it of a photograph: the last is seen at the
+steepest angle (G) or in another light (L). Sensor (infrared, a scanner), map to photo and appearance
+(seasons, years) show other things than the photograph, or the same by other physics, so those subsets
+are not made. Regions are discs around detections in the first image, carried to the second with
+HPatches' tough localisation error. The released regions are MSER, Hessian-Affine and FOCI, detected in
+both images.
 
-That error was settled by SIFT alone, by the jitter and detections that HPatches' builder had before both
-were fitted to the release: 18% of its matches were right and its mAUC was 3.9%. With the easy one 84%
-are right, and the area under recall over 1 − precision, which ends where a descriptor's last match is
-accepted, falls as descriptors get better.
+That error was chosen by SIFT alone, with the jitter and detections that HPatches' builder had before
+both were fitted to the release: 18% of SIFT's matches were right and its mAUC was 3.9%. With the easy
+error 84% are right, and the area under recall over 1 − precision, which ends where a descriptor's last
+match is accepted, falls as descriptors get better.
 
-**Structure from motion and the image matching challenge**: walls of pieces of photographs, around a part
-of a cylinder, that cameras see from several sides, with known poses. The pieces face different ways,
-stand out unequally and hide each other, so that no two views are related by one homography and views
-from either side share little. How hard they are was settled by SIFT alone and frozen.
-Of OpenCV's, on its own keypoints, which matches are right: those that are mutually nearest under a ratio
-of 0.9, within 4 px, the mean over pairs of views that share a tenth, of the packaged photographs; a test
-holds it between 5% and 40%. And how many images SIFT registers, by the benchmark, on patches that are
-cut as networks' are:
+**Structure from motion and the image matching challenge**: walls of pieces of photographs, on part of a
+cylinder, that cameras with known poses see from several sides. The pieces face different ways, stand out
+unequally and hide each other. No two views are therefore related by one homography, and views from
+opposite sides share little. The difficulty was set by SIFT alone and frozen.
+The first column gives the share of right matches of OpenCV's SIFT on its own keypoints: mutually nearest
+under a ratio of 0.9, right within 4 px, the mean over pairs of views that share a tenth, on the packaged
+photographs. A test holds it between 5% and 40%. The last column gives how many images SIFT registers in
+the benchmark, on patches that are cut as for networks:
 
                            right          registered
     structure from motion  34% and 34%    12 and 11 of 12, on COLMAP's keypoints
     the challenge          38% and 28%    65% and 72% of its subsets' images
 
-**Oxford5k and Paris6k**: a photograph is in one of the two cities alone. It is cut into parts, of which
-some are landmarks: each stands in a wall between two of the other parts, which distract, and walls of
-these are seen elsewhere too. Photographs are graded by how much of the landmark they show. How hard they
-are was settled by RootSIFT alone (kornia's, on OpenCV's DoG keypoints) and frozen before anything
-trained was looked at. Its mean average precision on the packaged photographs' cities:
+**Oxford5k and Paris6k**: each photograph is in only one of the two cities. It is cut into parts, some of
+which are landmarks. Each landmark is in a wall between two of the other parts, the distractors, which
+also have walls of their own. Rendered images are graded by how much of the landmark they show. The
+difficulty was set by RootSIFT alone (kornia's, on OpenCV's DoG keypoints) and frozen before any trained
+network was evaluated. RootSIFT's mean average precision on the packaged photographs' cities:
 
     VisualIndex 48% and 43%, 45% over both
     Hamming query expansion 57% and 55%, with multiple assignment 60% and 60%
 
-Each function fills a folder, raises ValueError where a photograph cannot be read or has too little
-texture for regions, and OSError where the folder cannot be written.
+Each function fills a folder. It raises ValueError if a photograph cannot be read or has too little
+texture for regions, and OSError if the folder cannot be written.
 """
 
 from __future__ import annotations
@@ -76,22 +77,22 @@ from lib.data.whole_images import COVISIBLE, PATCH
 from lib.features.keypoints import transfer
 from lib.features.patches import sample
 
-# Of W1BS: what changes by subset, and regions of a pair at most.
+# W1BS: the kind of sequence of each subset, and the most regions of a pair.
 CHANGES = {"G": sequences.viewpoint_sequence, "L": sequences.illumination_sequence}
 MOST = 400
 
-# Of a wall: columns and rows of pieces that a photograph is cut into.
+# Columns and rows of pieces that a photograph in a wall is cut into.
 PIECES = (3, 2)
 TILT = np.deg2rad(20.0)
-# How far a piece stands out or back, in radii of the wall.
+# Largest distance by which a piece stands out or back, in radii of the wall.
 RELIEF = 0.12
 # How much larger a piece is than its place, so that few gaps are left.
 OVERLAP = 1.05
-# Focal length in widths of the image.
+# Focal length, in widths of the image.
 FOCAL = 1.2
 PITCH = np.deg2rad((-20.0, 10.0))
 ROLL = np.deg2rad(15.0)
-# Of a camera from the wall, in the distance from which the wall fills the image's width.
+# Distance of a camera from the wall, relative to that from which the wall fills the image's width.
 DISTANCE = (0.7, 1.6)
 PHOTOMETRY = {"exposure": 0.5, "gamma": 0.5, "blur": 2.0, "noise": 10.0, "jpeg_quality": (20, 80)}
 
@@ -101,11 +102,11 @@ class Arrangement:
     """A kind of wall and the cameras before it.
 
     Attributes:
-        arc: radians that the wall takes of the circle.
-        views: how many cameras.
+        arc: angle of the cylinder that the wall covers, radians.
+        views: number of cameras.
         size: width and height of their images, px.
-        azimuth: radians that a camera stands to either side of the wall's middle at most.
-        aside: how far it looks past the middle at most, in breadths of the wall.
+        azimuth: largest angle of a camera to either side of the wall's middle, radians.
+        aside: how far a camera looks past the middle at most, in breadths of the wall.
     """
 
     arc: float
@@ -115,27 +116,27 @@ class Arrangement:
     aside: float
 
 
-# Of the walls of a scene, and of a city, where cameras look past the middle more often.
+# Walls of scenes (ETH, IMC) and of cities (LANDMARK, STREET), where cameras look past the middle more.
 ETH = Arrangement(np.deg2rad(190.0), 12, (480, 360), np.deg2rad(65.0), 0.15)
 IMC = replace(ETH, views=9, azimuth=np.deg2rad(75.0))
 LANDMARK = Arrangement(np.deg2rad(110.0), 10, (320, 240), np.deg2rad(55.0), 0.55)
 STREET = replace(LANDMARK, views=6)
-# Scenes, photographs of one or of a city, and how many photographs each subset of the challenge's
-# multi-view task has; its own are of 5, 10 and 25.
+# Scenes; photographs in each scene or city; and images in each subset of the challenge's multi-view
+# task, whose released subsets have 5, 10 and 25.
 PLACES, TEXTURES = ("place1", "place2"), 3
 BAGS = {"5bag_000": 5, "5bag_001": 5, "8bag_000": 8}
-# Of each city what comes before a photograph's name in its queries.
+# Prefix of an image's name in a city's queries.
 PREFIXES = {"oxford5k": "oxc1_", "paris6k": ""}
-# Of a photograph's six parts in a city how many are landmarks, and queries of one.
+# Landmarks among the six parts of a photograph in a city, and most queries of a landmark.
 LANDMARKS, QUERIES = 2, 3
-# Share of a landmark that a photograph of each grade shows: from the first up to below the second.
+# Share of a landmark that an image of each grade shows: at least the first, and below the second.
 SHARES = {"good": (0.6, np.inf), "ok": (0.25, 0.6), "junk": (0.02, 0.25)}
-# Texels a side of each plane at which it is asked whether they are seen, as numpy's grids take it.
+# Texels along each side of a plane that are tested for visibility, in the form that `np.mgrid` takes.
 _POINTS = 12j
 
 
 def write_oxford_affine(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
-    """A sequence of each poster and nuisance."""
+    """Write a sequence for each poster and nuisance."""
     for shown, grey in posters(photographs, size.longest_side).items():
         for nuisance, steps in sequences.NUISANCES.items():
             name = f"{nuisance}_{shown}"
@@ -145,12 +146,12 @@ def write_oxford_affine(folder: Path, photographs: Sequence[Photograph], size: I
 
 
 def write_w1bs(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
-    """A pair of each poster and subset."""
+    """Write a pair of patch columns for each poster and subset."""
     for shown, grey in posters(photographs, size.longest_side).items():
         for subset, make in CHANGES.items():
             name = f"{subset}_{shown}"
             images, homographies = make(grey, drawing(size, name))
-            # Regions are planned for a sequence of files.
+            # `plan_patches` needs a sequence that is read from files.
             with tempfile.TemporaryDirectory() as scratch:
                 write_homography_sequence(Path(scratch, name), images, homographies)
                 plan = plan_patches(read_homography_sequence(Path(scratch, name)), MOST, size.seed)
@@ -162,11 +163,10 @@ def write_w1bs(folder: Path, photographs: Sequence[Photograph], size: ImagesSize
 
 
 def posters(photographs: Sequence[Photograph], longest_side: int) -> dict[str, np.ndarray]:
-    """By name the (H, W) uint8 grey values of the photographs that split a of the homography sequences
-    tests on, so that no network is trained on them.
+    """Return (H, W) uint8 grey values of the photographs that no network is trained on, by name.
 
-    A photograph that is alone is trained on, too: of it the part that the viewpoint sequence of its
-    tested half shows.
+    They are those that split a of the homography sequences tests. A single photograph is also
+    trained on; of it, only the part that its tested half's viewpoint sequence shows is returned.
 
     Args:
         photographs: all those of the homography sequences.
@@ -182,12 +182,12 @@ def posters(photographs: Sequence[Photograph], longest_side: int) -> dict[str, n
 
 
 def plan_wall(textures: Sequence[np.ndarray], arrangement: Arrangement, rng: Generator) -> Site:
-    """Textures side by side around the world's y axis, and cameras before them.
+    """Arrange textures side by side around the world's y axis, and place cameras in front of them.
 
     Args:
         textures: (H, W) each; a texel is as large as a world unit, before `OVERLAP`.
         arrangement: of the wall and the cameras.
-        rng: the draw.
+        rng: draws the pieces' poses, and the cameras and their photometry.
     """
     shapes = [texture.shape for texture in textures]
     radius = sum(wide for _, wide in shapes) / arrangement.arc
@@ -216,7 +216,7 @@ def plan_wall(textures: Sequence[np.ndarray], arrangement: Arrangement, rng: Gen
 
 
 def write_posed(folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Camera]) -> None:
-    """Write a scene's ``images`` with their ``cameras``, numbered from 1 on."""
+    """Write a scene's ``images`` and their ``cameras``, numbered from 1 on."""
     for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), 1):
         name = f"{number:04}.png"
         write_image(folder / "images" / name, grey)
@@ -224,11 +224,11 @@ def write_posed(folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Ca
 
 
 def covisibility(site: Site, first: int, second: int) -> float:
-    """The share of what either view sees of the wall that the other sees too, the smaller of the two."""
+    """Return the share of what a view sees of the wall that the other sees too, the smaller one."""
     shares = []
     for view, other in ((first, second), (second, first)):
         camera = site.cameras[view]
-        # Every eighth pixel will do.
+        # Every eighth pixel is enough.
         pixels = np.mgrid[4 : camera.width : 8, 4 : camera.height : 8].reshape(2, -1).T
         planes = imaging.seen_planes(site, view, pixels)
         carried, _ = imaging.carried_pixels(site, view, other, pixels, planes)
@@ -239,7 +239,7 @@ def covisibility(site: Site, first: int, second: int) -> float:
 
 
 def write_eth(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
-    """Images and camera files of two scenes, one of each half of the photographs."""
+    """Write images and camera files of two scenes, one for each half of the photographs."""
     for scene, shown in zip(PLACES, _halves(photographs), strict=True):
         textures = [photograph.grey(size.longest_side) for photograph in shown]
         site = plan_wall(textures, ETH, drawing(size, f"eth {scene}"))
@@ -247,7 +247,7 @@ def write_eth(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
 
 
 def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
-    """Two scenes of the challenge, to which the photographs are dealt in turn."""
+    """Write two scenes of the challenge, to which the photographs are dealt in turn."""
     dealt = list(itertools.chain(*_halves(photographs)))
     names = [f"{view:08}" for view in range(IMC.views)]
     for number, scene in enumerate(PLACES):
@@ -273,8 +273,11 @@ def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
 
 
 def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
-    """Both cities, one of each half of the photographs: a wall for each landmark, in the middle between
-    parts of photographs that distract, and streets, walls of these alone."""
+    """Write both cities, one for each half of the photographs.
+
+    Each landmark is in the middle of its own wall, between two distracting parts of photographs.
+    Streets are walls of distracting parts alone.
+    """
     for (city, prefix), shown in zip(PREFIXES.items(), _halves(photographs), strict=True):
         truth = folder / city / "gt_files"
         truth.mkdir(parents=True)
@@ -305,7 +308,7 @@ def _write_wall(
     arrangement: Arrangement,
     rng: Generator,
 ) -> tuple[Site, list[str]]:
-    """A wall, and the names of its images, which are written below a city's folder."""
+    """Write a wall's images below a city's folder; return the wall and the images' names."""
     site = plan_wall(textures, arrangement, rng)
     images = [f"{folder.name}_{name}_{number:06}" for number in range(arrangement.views)]
     for image, grey in zip(images, imaging.render_views(site, textures), strict=True):
@@ -314,8 +317,10 @@ def _write_wall(
 
 
 def _write_queries(truth: Path, landmark: str, prefix: str, images: Sequence[str], site: Site) -> None:
-    """Queries for a wall's landmark, the first photographs that show it clearly, and their lists, by how
-    much of it each photograph shows."""
+    """Write the queries of a wall's landmark and their lists.
+
+    Queries are the first images graded good. Images are graded by how much of the landmark they show.
+    """
     shown = {image: _shown(site, view) for view, image in enumerate(images)}
     graded = {
         grade: [image for image, (share, _) in shown.items() if least <= share < below]
@@ -330,8 +335,10 @@ def _write_queries(truth: Path, landmark: str, prefix: str, images: Sequence[str
 
 
 def _shown(site: Site, view: int) -> tuple[float, np.ndarray]:
-    """The share of the middle texture that a view shows, and the (4,) box around it: left, top, right
-    and bottom, px."""
+    """Return the share of the middle texture that a view shows, and the (4,) box around it.
+
+    The box is left, top, right and bottom, px.
+    """
     camera = site.cameras[view]
     middle = [index for index, plane in enumerate(site.planes) if plane.photograph == 1]
     positions = []
@@ -348,6 +355,6 @@ def _shown(site: Site, view: int) -> tuple[float, np.ndarray]:
 
 
 def _halves(photographs: Sequence[Photograph]) -> list[Sequence[Photograph]]:
-    """The first `TEXTURES` of either half: of the second scene's photographs, and of the third's."""
+    """Return the first `TEXTURES` photographs of each half: the second scene's, and the third's."""
     half = (len(photographs) + 1) // 2
     return [photographs[first:][:TEXTURES] for first in (0, half)]

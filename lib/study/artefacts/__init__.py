@@ -1,1 +1,1 @@
-"""Which runs and computations each artefact needs, a module a paper."""
+"""The runs and computations that each artefact needs, one module per paper."""

@@ -1,5 +1,5 @@
-"""AdaSample (Zhang et al.): which records each of its tables and figures needs, the way from HardNet+*
-to AdaSample+* one choice at a time, and its control on real places."""
+"""AdaSample (Zhang et al.): the records that its tables and figures need, the ladder from HardNet+* to
+AdaSample+* one choice at a time, and its control on real places."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from lib.study.artefacts.together import ALIKE
 from lib.study.jobs import Job
 from lib.study.open import Study
 
-# Table 2, and λ = 0 below its first row; λ → ∞ is Hardpos.
+# λ of Table 2, and λ = 0, which is below its first row. λ → ∞ is Hardpos.
 LAMBDAS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, math.inf)
 TRIPLET_LOSSES = ("AHT", "HT")
 
 
 def lambda_name(lam: float, loss: str) -> str:
-    """The name that AdaSample+* with a λ and a loss of Table 2 has on record."""
+    """Return the record name of AdaSample+* with a λ and a loss of Table 2."""
     default = {"AHT": "adasample_aug_gen", "HT": "adasample_aug_gen_ht"}
     return default[loss] if lam == 10.0 else f"lambda_{lam:g}_{loss.lower()}"
 
@@ -29,36 +29,36 @@ TABLE1_RECIPES = (
     *("hardnet", "hardnet_gor", "hardnet_gen", "adasample_gen"),
     *("hardnet_aug", "hardnet_gor_aug", "hardnet_aug_gen", "adasample_aug_gen"),
 )
-# Rows that no claim compares with; on the first train set, with the seeds of a grid.
+# Rows that no claim compares with: trained on the first train set, with the grid seeds.
 _BASELINES = ("l2net", "cs_l2net", "tfeat_m_aug", "l2net_aug", "cs_l2net_aug", "doap_aug")
 
 
 def table1(study: Study, also: Sequence[str] = (), checkpoints: Sequence[str] = ()) -> list[Job]:
-    """AdaSample's Table 1: its computed rows, checkpoints, recipes of one's own on each train set."""
+    """Jobs of AdaSample's Table 1: computed rows, checkpoints, your own recipes on each train set."""
     others = Runs(_BASELINES, "grid", handcrafted=HANDCRAFTED)
     return others(study, checkpoints) + Runs((*TABLE1_RECIPES, *also), sets="grid")(study)
 
 
 TABLE3_RECIPES = ("hardnet_aug_gen", "adasample_aug_gen")
-# Both methods on each train set, as many seeds as a test needs.
+# Both methods on each train set, with the test seeds.
 table3 = Runs(TABLE3_RECIPES, "test", sets="all")
 
 
 def table3_shared(study: Study) -> list[Job]:
-    """Both methods at one shared learning rate, on the first train set, with the same seeds; none under
-    `paper`, where the authors state the rates."""
+    """Jobs of both methods at one shared learning rate, on the first train set, with the same seeds.
+    There are none under `paper`, where the authors state the rates."""
     if study.profile.search is None:
         return []
     return Runs(TABLE3_RECIPES, "test", searched=dict.fromkeys(TABLE3_RECIPES, TABLE3_RECIPES))(study)
 
 
-# Whether training in bfloat16, standard's default, leaves FPR95 of HardNet+* as it is.
+# Whether training in bfloat16, the default of `standard`, changes FPR95 of HardNet+*.
 precision = several(
     Runs(["hardnet_aug_gen"], "test", overrides={"precision": "float32"}),
     Runs(["hardnet_aug_gen"], "test", overrides={"precision": "bfloat16"}),
 )
-# Both methods as Sec. 5.1 states them, learning rate 10, momentum 0.5, no decay of the rate so early,
-# with its batch and width, for as many steps as two cores can make.
+# Both methods as Sec. 5.1 states them: learning rate 10, momentum 0.5, no decay of the rate this early,
+# and its batch and width. They train for as many steps as two cores can make.
 _STATED = Runs(
     TABLE3_RECIPES,
     most=1,
@@ -73,12 +73,12 @@ _STATED = Runs(
 
 
 def stated_settings(study: Study) -> list[Job]:
-    """The first 150 steps of both methods as Sec. 5.1 states them, which take an hour at any size."""
+    """Runs of the first 150 steps of both methods as Sec. 5.1 states them: an hour at any size."""
     spread_on = study.source.sets[1:2]
     return [measured(job, "descriptor_spread", spread_on) for job in _STATED(study)]
 
 
-# What the papers leave open and is most likely to matter.
+# Choices that the papers leave open and that are most likely to matter.
 _ALL_BLOCKS = {"negatives": replace_options(recipes.WITHIN, scope="all")}
 _SCHEDULE = {
     "no dampening": {"optimizer": {"dampening": 0.0}},
@@ -109,17 +109,17 @@ OPTIONS = {
 }
 
 
-# Gradient norms, AHT on each train set and HT on the first.
+# Gradient norms: AHT on each train set, HT on the first.
 figure3 = several(
     Runs(["adasample_aug_gen"], "grid", sets="grid", probes=("gradient_norms",)),
     Runs(["adasample_aug_gen_ht"], "grid", probes=("gradient_norms",)),
 )
-# From data, and a run without ``*``, whose classes often leave no choice.
+# Pairs drawn from data, and a run without ``*``, whose classes often leave no choice.
 figure1 = several(
     Runs(["adasample_aug_gen"], most=1, probes=("drawn_pairs",)),
     Runs(["hardnet"], most=1),
 )
-# On small problems; runs for Eq. 12 and footnote 5, which speaks of HT.
+# Computations on small problems, and runs for Eq. 12 and footnote 5, which is about HT.
 _HINGES = ("adasample_aug_gen_ht", "adasample_aug_gen")
 _THEORY = {"theorem_2": "Theorem 2", "unbiasedness": "Eq. 10", "output_gradient": "Eq. 24"}
 theory = several(
@@ -129,7 +129,7 @@ theory = several(
 
 
 def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
-    """AdaSample's Figure 2: trained on the first set of patches, and ("-HP") on HPatches itself."""
+    """Jobs of AdaSample's Figure 2: runs on the first set of patches, and ("-HP") on HPatches itself."""
     own = study.source.homographies.train_set(HPATCHES_SPLIT)
     names = ("hardnet", "hardnet_aug", "hardnet_gen", "hardnet_aug_gen")
     names += ("adasample_gen", "adasample_aug_gen")
@@ -139,7 +139,7 @@ def figure2(study: Study, checkpoints: Sequence[str] = ()) -> list[Job]:
 
 
 def table2(study: Study, train_set: str | None = None) -> list[Job]:
-    """AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
+    """Jobs of AdaSample's Table 2: λ by loss, trained on the first set of patches or another."""
     row = Runs(
         _METHODS,
         "grid",
@@ -157,7 +157,7 @@ _SQUARED = replace(
     RECIPES["hardnet_aug_gen"], label="… squared distance", distance=part("euclidean", power=2)
 )
 _ANGLE = replace(_SQUARED, label="… squared angle", distance=part("angular", power=2))
-# By the kind of positives, the keys of runs on equal footing with Adam, one choice more each: HardNet+;
+# Keys of runs on equal footing with Adam, by the kind of positives. Each adds one choice: HardNet+;
 # AdaSample's loss and negatives on random positives; its hard positives (λ = 10); its weights w_i.
 CONTROLLED = {
     "generated positives": (
@@ -181,7 +181,7 @@ _CONTROLS = variants(
         "ada_weighted": ("none generated, Adam", _PHOTOGRAPHED),
     },
 )
-# What AdaSample's loss, its sampling, its weights and generated positives each change.
+# The separate effects of AdaSample's loss, its sampling, its weights and generated positives.
 control = Runs(
     [key for keys in CONTROLLED.values() for key in keys],
     recipes={**ALIKE, **_CONTROLS},
@@ -189,15 +189,15 @@ control = Runs(
 )
 
 
-# Those with a search of their own. Each rung has the one choice more that its label names.
+# Recipes with a search of their own. Each rung adds the one choice that its label names.
 SEARCHED = {
     **_CONTROLS,
     "rung_squared": _SQUARED,
     "rung_angle": _ANGLE,
     "rung_within": replace(_ANGLE, label="… negatives within", negatives=recipes.WITHIN),
     "rung_weights": replace(adasample(0.0, augment=True), label="… w_i = 1/d, λ = 0"),
-    # Beside the ladder, so that w_i and λ cross, each with and without the other: w_i is there to undo
-    # what drawing by distance does to the gradient's expectation (Eq. 10).
+    # Not a rung of the ladder: it completes the cross of w_i and λ, each with and without the other.
+    # w_i is meant to undo the effect of drawing by distance on the gradient's expectation (Eq. 10).
     "rung_sampling": replace(RECIPES["adasample_aug_gen"], label="… λ = 10, w_i = 1", **_SAMPLED),
 }
 LADDER = (
@@ -208,5 +208,5 @@ LADDER = (
     "rung_weights",
     "adasample_aug_gen",
 )
-# Each rung at its own learning rate, with as many seeds as a test needs.
+# Each rung at its own learning rate, with the test seeds.
 ladder = Runs((*LADDER, "rung_sampling"), "test", recipes=SEARCHED)

@@ -1,5 +1,5 @@
-"""The runs that artefacts need, as rows of data: methods, seeds, train sets and measures. A study makes
-jobs of a row: a recipe to train, a descriptor that nobody trains, or a computation."""
+"""The runs that artefacts need, as rows of data: methods, seeds, train sets and measures. A study turns
+a row into jobs: recipes to train, handcrafted descriptors and computations."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,9 +16,9 @@ from lib.study.artefacts.searches import searched_rate
 from lib.study.jobs import NO_SET, SIGNS, Job
 from lib.study.open import Record, Study
 
-# Px of a patch of 64, which is 14 standard deviations of its keypoint's Gaussian wide.
+# In px of a 64 px patch, whose width is 14 standard deviations of its keypoint's Gaussian.
 KEYPOINT_SMOOTHING = 4.6
-# Those that nobody trains, and what they are called.
+# Handcrafted descriptors by name: (label, part).
 DESCRIPTORS = {
     "sift": ("SIFT", part("sift", root=False)),
     "rootsift": ("RootSIFT", part("sift", root=True)),
@@ -27,38 +27,39 @@ DESCRIPTORS = {
     "orb": ("ORB", part("orb")),
 }
 HANDCRAFTED = ("sift", "rootsift")
-# The split whose patches the papers' HPatches-trained models train on; all are tested on its other part.
+# The split on which the papers train their HPatches models. All models are tested on its other part.
 HPATCHES_SPLIT = "a"
-# The search whose rate a recipe takes, or several that share a rate; None leaves it as it stands.
+# The search that gives a recipe its rate, or several that share a rate; None keeps the recipe's own.
 Searched = str | tuple[str, ...] | None
 Row = Callable[..., list[Job]]
-# By axis what stands there instead; a dict changes options of the part that is there.
+# New values by axis of a recipe; a dict changes options of the axis's current part.
 Changes = Mapping[str, object]
-# By recipe and name of the choice, the axes changed; each recipe stands beside them as its "default".
+# The axes that each choice changes, by recipe and choice. The unchanged recipe is added as "default".
 Options = Mapping[str, Mapping[str, Changes]]
 OPTION_SEEDS = 3
 
 
 @dataclass(frozen=True)
 class Runs:
-    """A row of what an artefact needs: runs of methods, each at its own learning rate.
+    """The runs of methods that an artefact needs, each at its own learning rate.
 
     Attributes:
-        methods: names of recipes, of `lib.recipes.RECIPES` or of `recipes`.
-        seeds: which of the study's: those of a "table", of a "grid" or of a "test"; or seeds themselves.
-        most: the first so many of these seeds; None takes all.
-        sets: trained on the "first" set of patches, on as many as tables have ("grid"), or on "all"; or
-            names of sets.
-        handcrafted: of `DESCRIPTORS`, which stand above the methods, and checkpoints below them.
-        computations: modules of `lib.theory`, and what readers know each by; they come first.
-        hpatches: the split of HPatches on whose patches all of them are tested, too; "" is none.
-        by_sign: those of whose descriptors the signs are measured, too, on what all are tested on.
-        measures: modules of `lib.benchmarks` that measure on each set that FPR95 is measured on.
-        probes: modules of `lib.probes` that look at the run's own train set.
-        recipes: recipes by name that are no rows of `lib.recipes.RECIPES`.
-        searched: by name the search whose rate a recipe takes, where that is not its own.
-        changes: of axes, once a recipe has its rate and the profile's schedule.
-        overrides: fields of `Profile` that the runs take other values for.
+        methods: names of recipes in `lib.recipes.RECIPES` or in `recipes`.
+        seeds: the study's seeds for a "table", a "grid" or a "test"; or the seeds themselves.
+        most: takes only so many of these seeds, from the first; None takes all.
+        sets: trains on the "first" set of patches, on the first `Profile.grid_sets` ones ("grid") or on
+            "all"; or names of sets.
+        handcrafted: names in `DESCRIPTORS`. They come before the methods; checkpoints come in between.
+        computations: modules of `lib.theory` with their labels; they come first.
+        hpatches: the split of HPatches on which all methods are also tested; "" is none.
+        by_sign: names of methods that are also measured by the signs of their descriptors: on HPatches
+            with `hpatches`, else on the sets of FPR95.
+        measures: further modules of `lib.benchmarks`, measured on each set of FPR95.
+        probes: modules of `lib.probes`, run on the run's own train set.
+        recipes: recipes by name, looked up before `lib.recipes.RECIPES`.
+        searched: by name, the search that gives a recipe its rate, where that is not its own.
+        changes: axes changed once a recipe has its rate and the profile's schedule.
+        overrides: new values for fields of `Profile` in these runs.
     """
 
     methods: Iterable[str] = ()
@@ -77,10 +78,10 @@ class Runs:
     overrides: Mapping[str, object] = field(default_factory=dict)
 
     def __call__(self, study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
-        """The row's jobs in a study, methods as they come, train sets and seeds ascending.
+        """Return the row's jobs in a study: methods in their order, train sets and seeds ascending.
 
         Args:
-            study: whose data and profile they take.
+            study: supplies the data and the profile.
             checkpoints: as `published_jobs` takes them, for a row that has handcrafted descriptors.
         """
         source, sets, seeds = study.source, self.sets, self.seeds
@@ -116,13 +117,13 @@ class Runs:
 
 
 def several(*rows: Row) -> Row:
-    """The jobs of several rows, one row after the other."""
+    """Return one row with the jobs of several rows, one after the other."""
     return lambda study, **options: [job for row in rows for job in row(study, **options)]
 
 
 def option_runs(options: Options) -> Row:
-    """Runs of every option of every recipe, each recipe unchanged first, on the first train set. An
-    option trains at the rate that was found for the unchanged recipe."""
+    """Return the runs of every option of every recipe, each recipe unchanged first, on the first train
+    set. An option trains at the rate that was found for the unchanged recipe."""
     return several(
         *(
             Runs([name], "test", OPTION_SEEDS, changes=changes)
@@ -135,8 +136,8 @@ def option_runs(options: Options) -> Row:
 def by_option(
     runs: Sequence[Record], study: Study, options: Options
 ) -> dict[str, dict[str, list[Record]]]:
-    """The runs of `option_runs`, which come in its order, by the recipe's label and by option, "default"
-    first."""
+    """Group the runs of `option_runs`, given in its order, by the recipe's label and by option, with
+    "default" first."""
     left, seeds = iter(runs), len(study.test_seeds[:OPTION_SEEDS])
     return {
         find(name).label: {option: list(islice(left, seeds)) for option in ("default", *choices)}
@@ -145,7 +146,7 @@ def by_option(
 
 
 def changed(recipe: Recipe, label: str, changes: Changes) -> Recipe:
-    """A recipe with a few axes changed, under another label."""
+    """Return a recipe with a few axes changed and another label."""
     axes = {
         axis: replace_options(getattr(recipe, axis), **choice) if isinstance(choice, dict) else choice
         for axis, choice in changes.items()
@@ -154,7 +155,7 @@ def changed(recipe: Recipe, label: str, changes: Changes) -> Recipe:
 
 
 def variants(recipe: Recipe, changes: Mapping[str, tuple[str, Changes]]) -> dict[str, Recipe]:
-    """Recipes by name that each change a few axes of one.
+    """Return variants of a recipe by name, each with a few axes changed.
 
     Args:
         recipe: the one to change.
@@ -167,8 +168,8 @@ def variants(recipe: Recipe, changes: Mapping[str, tuple[str, Changes]]) -> dict
 
 
 def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:
-    """A recipe as the study's profile trains it: at a learning rate found on the reserve, with the
-    schedule that all recipes of the profile share. Under `paper` it stays as its authors state it.
+    """Return a recipe as the study's profile trains it: at a learning rate found on the reserve, with
+    the schedule that all recipes of the profile share. Under `paper` it stays as its authors state it.
 
     Raises:
         NoSearch: a search is not on record.
@@ -181,7 +182,7 @@ def at_profile(study: Study, recipe: Recipe, searched: Searched) -> Recipe:
 
 
 def handcrafted_job(study: Study, name: str, train_sets: Sequence[str] = ()) -> Job:
-    """One of `DESCRIPTORS`, evaluated as `evaluated_on` says."""
+    """Return the job of one of `DESCRIPTORS`, evaluated as `evaluated_on` says."""
     label, descriptor = DESCRIPTORS[name]
     evaluated = evaluated_on(study, train_sets, ("fpr95", "set_statistics"))
     return Job(name, label, descriptor=descriptor, **evaluated)
@@ -190,9 +191,9 @@ def handcrafted_job(study: Study, name: str, train_sets: Sequence[str] = ()) -> 
 def evaluated_on(
     study: Study, train_sets: Sequence[str], measures: Sequence[str] = ("fpr95",)
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The measures and probes of a job, which is tested on all that the source tests on but the sets it
-    was trained on. On real places FPR95 of the widest pairs and matching between photographs are
-    measured, too; resamples are for verdicts, which quick runs give none."""
+    """Return the measures and probes of a job. It is tested on all of the source's test sets but those
+    it was trained on. On real places, FPR95 of the widest pairs and matching between photographs are
+    measured too. Resamples are for verdicts, so quick runs have none."""
     sets = [name for name in study.source.tested if name not in train_sets]
     pairs = list(product(measures, sets))
     if study.source.scenes is not None:
@@ -204,21 +205,21 @@ def evaluated_on(
 
 
 def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]:
-    """Rows of checkpoints that others trained or that were exported here, measured as handcrafted
-    descriptors are.
+    """Return the jobs of checkpoints that others trained or that were exported here, measured as
+    handcrafted descriptors are.
 
-    They are known by their content: the same file elsewhere, on another machine too, is the same row.
-    An exported network is not measured on what its file says it was trained on.
+    A checkpoint is identified by its content: the same file elsewhere, also on another machine, is the
+    same row. An exported network is not measured on the sets that its file says it was trained on.
 
     Args:
-        study: whose data it takes.
+        study: supplies the data.
         checkpoints: files in one of `lib.models.published.LAYOUTS`, labelled by their names without the
-            ending; or a network's ``model.safetensors`` (`lib.models.exported`), labelled by its
-            folder, or by the method whose recipe that names.
+            extension; or a network's ``model.safetensors`` (`lib.models.exported`), labelled by its
+            folder or, if the folder has the name of a recipe, by that method.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: two files of one name, or a text in place of a list of texts.
+        ValueError: two files have one name, or a text is given in place of a list of texts.
     """
     if isinstance(checkpoints, str | Path):
         raise ValueError(f"checkpoints is a list of files: give [{str(checkpoints)!r}]")
@@ -244,15 +245,15 @@ def published_jobs(study: Study, checkpoints: Sequence[str | Path]) -> list[Job]
 
 
 def probed(job: Job, probe: str, sets: Iterable[str]) -> Job:
-    """The job with a probe on sets."""
+    """Return the job with a further probe on sets."""
     return replace(job, probes=(*job.probes, *product((probe,), sets)))
 
 
 def measured(job: Job, measure: str, sets: Iterable[str]) -> Job:
-    """The job with a measure on sets."""
+    """Return the job with a further measure on sets."""
     return replace(job, measures=(*job.measures, *product((measure,), sets)))
 
 
 def by_sign(job: Job, measure: str) -> Job:
-    """The job, with what it measures measured by the signs of its descriptors too."""
+    """Return the job with a measure also taken by the signs of its descriptors."""
     return measured(job, measure + SIGNS, job.sets_of(measure))

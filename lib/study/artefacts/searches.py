@@ -1,8 +1,8 @@
-"""Each recipe's own learning rate: the runs that search it, and what is on record of a search.
+"""Learning rate searches of recipes: the runs that a search makes, and its record.
 
-A search trains a recipe on either reserve set and tests on the other, which no table looks at, or, with
-one reserve, trains on the first train set and tests on the reserve; with the rates, seeds and budget of
-the profile's `lib.profiles.Search`. `lib.commands.tuning` carries it out.
+A search trains a recipe on either reserve set and tests on the other; no table looks at these sets. With
+a single reserve set, it trains on the first train set and tests on the reserve. Rates, seeds and budget
+are those of the profile's `lib.profiles.Search`. `lib.commands.tuning` runs the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,37 +26,37 @@ class NoSearch(ValueError):
 
 
 MEASURES = ("fpr95", "descriptor_spread")
-# Of a run whose loss was no longer finite.
+# FPR95, in percent, of a run whose loss stopped being finite.
 FAILED = 100.0
-# What rates are searched among: 1, 2 and 5 times powers of ten.
+# The rates that a search can try: 1, 2 and 5 times powers of ten.
 GRID = [float(f"{first}e{power}") for power in range(-8, 4) for first in (1, 2, 5)]
 
 
 def search_path(profile: str, data: str, name: str) -> Path:
-    """Where the search of a recipe's rate under a profile on a source's reserve is on record."""
+    """Return the path of the record of a recipe's search under a profile on a source's reserve."""
     return reference_folder(profile, data) / "searches" / f"{name}.json"
 
 
 def searches_folder(study: Study) -> Path:
-    """The searches that a study's rates come from: those on its own data's reserve or, where none is of
-    this data, those on the reserve of photographs or of the packaged ones."""
+    """Return the folder of the searches that a study's rates come from: those on its own data's reserve
+    or, if there are none, those on the reserve of photographs or of the packaged ones."""
     profile, own = study.profile.name, study.source.name
     folders = [search_path(profile, data, "").parent for data in (own, "photos", "mini")]
     return next(filter(Path.is_dir, folders), folders[0])
 
 
 def borrowed_rates(study: Study) -> str:
-    """A clause that names the data on whose reserve a study's rates were searched, where that is not its
-    own; else nothing."""
+    """Return a clause that names the data on whose reserve a study's rates were searched; empty if that
+    is the study's own data."""
     data = searches_folder(study).parent.name
     return "" if data == study.source.name else f"; learning rates searched on {data}"
 
 
 def searched_fpr95(study: Study, name: str) -> Mapping[str, float]:
-    """By rate as text, the mean FPR95 that a search on record reached on the reserve.
+    """Return the mean FPR95 that a search on record reached on the reserve, by rate as text.
 
     Raises:
-        NoSearch: it was not made yet; the message names the command that makes it.
+        NoSearch: the search was not made yet; the message names the command that makes it.
     """
     try:
         return records.read(searches_folder(study) / f"{name}.json")["metrics"]["mean_fpr95"]
@@ -70,8 +70,8 @@ def searched_fpr95(study: Study, name: str) -> Mapping[str, float]:
 
 
 def searched_rate(study: Study, *names: str) -> float:
-    """The learning rate at which a recipe did best under a study's profile; of several recipes that at
-    which they did best together, of those that all were tried at.
+    """Return the learning rate at which a recipe did best under a study's profile. For several recipes,
+    return the rate at which they did best together, among the rates tried for all of them.
 
     Raises:
         NoSearch: a search is not on record.
@@ -82,10 +82,10 @@ def searched_rate(study: Study, *names: str) -> float:
 
 
 def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
-    """The rates that a recipe's search tries first, ascending.
+    """Return the rates that a recipe's search tries first, ascending.
 
-    SGD's steps along a lasting gradient are lr (1 − dampening) / (1 − momentum) times it: lr itself with
-    HardNet's dampening, which the profile states rates for, and ten times lr without, as DSM has it.
+    Along a constant gradient, SGD's steps are lr (1 − dampening) / (1 − momentum) times the gradient: lr
+    with HardNet's dampening, for which the profile states rates, and ten times lr without, as in DSM.
     """
     options = recipe.optimizer.options
     if recipe.optimizer.name != "sgd":
@@ -95,7 +95,7 @@ def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
 
 
 def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
-    """The train and test sets of a search.
+    """Return the (train, test) pairs of sets of a search.
 
     Raises:
         ValueError: the source has no reserve.
@@ -108,7 +108,7 @@ def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
 
 
 def search_jobs(setting: Setting, name: str, recipe: Recipe, rate: float) -> list[Job]:
-    """The runs of one rate: each seed on each of `pairs_of_sets`."""
+    """Return the runs of one rate: each seed on each of `pairs_of_sets`."""
     search = setting.profile.search
     trained = at_rate(recipe, rate, setting.profile.schedule)
     overrides, jobs = {} if search.budget is None else {"budget": search.budget}, []
@@ -119,7 +119,7 @@ def search_jobs(setting: Setting, name: str, recipe: Recipe, rate: float) -> lis
 
 
 def further_rate(best: float, tried: Sequence[float]) -> float | None:
-    """The rate by which the grid goes on where the best lies at an end of those tried, or None."""
+    """Return the next rate of the grid if the best is at an end of the rates tried, or None."""
     if best == min(tried):
         return GRID[GRID.index(best) - 1]
     return GRID[GRID.index(best) + 1] if best == max(tried) else None
@@ -128,10 +128,10 @@ def further_rate(best: float, tried: Sequence[float]) -> float | None:
 def outcome(
     setting: Setting, name: str, recipe: Recipe, runs: Sequence[Mapping[str, object]]
 ) -> dict[str, object]:
-    """The record of a search.
+    """Return the record of a search.
 
     Args:
-        setting: whose profile and data it was made with.
+        setting: the profile and data of the search.
         name, recipe: what was searched.
         runs: each with "rate", "seed", "train_set", "test_set" and "fpr95" in percent.
     """
@@ -151,7 +151,7 @@ def outcome(
 
 
 def search_digests(setting: Setting, recipe: Recipe) -> dict[str, object]:
-    """Digests of the code and data that a search of a recipe would be made by today."""
+    """Return digests of the code and data with which a recipe's search would be made today."""
     trained = replace(recipe, schedule=setting.profile.schedule)
     sets = chain.from_iterable(pairs_of_sets(setting.source))
     return {

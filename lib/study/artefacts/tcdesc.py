@@ -1,8 +1,8 @@
-"""TCDesc (Pan et al.): which records each of its tables and figures needs.
+"""TCDesc (Pan et al.): the records that its tables and figures need.
 
-Runs of TCDesc and of what is compared with it are as long as the authors', three times DSM's, under
-`paper`; at other sizes all runs have as many steps, and under quick these larger batches than others
-(`Profile.larger`).
+Under `paper`, runs of TCDesc and of the methods compared with it are as long as the authors', three
+times DSM's. At other sizes all runs have the same number of steps, and at `quick` these have larger
+batches than others (`Profile.larger`).
 """
 
 from dataclasses import replace
@@ -14,15 +14,15 @@ from lib.study.artefacts.together import ALIKE, EQUAL, on_equal_footing
 from lib.study.jobs import Job
 from lib.study.open import Study
 
-# What TCDesc stands on, in its setting and as long: the runs that lack the topology alone.
+# TCDesc's base methods, in its setting and as long: these runs lack nothing but the topology.
 LONG = {
     "hardnet_long": replace(TCDESC_HN, label="HardNet+, as long", positive=part("pair")),
     "dsm_long": replace(TCDESC_DSM, label="DSM+, as long", positive=part("pair")),
 }
 METHODS = ("hardnet_long", "tcdesc_hn_aug", "dsm_long", "tcdesc_dsm_aug")
 
-# On equal footing, by loss and optimiser, the keys of runs without topology; with d⁺ = (1 − λ) d_E,
-# which is what λ does without topology; and with both.
+# Keys of runs on equal footing, by loss and optimiser: without topology; with d⁺ = (1 − λ) d_E, which is
+# what λ does without topology; and with both.
 CONTROLLED = {
     "HardNet+, SGD": ("equal_hardnet_aug_undamped", "tc_control_hn", "equal_tcdesc_hn_aug"),
     "DSM+, SGD": ("dsm_long", "tc_control", "tcdesc_dsm_aug"),
@@ -36,8 +36,8 @@ _CONTROLS = {
     for (_, control, key), ending in zip(CONTROLLED.values(), ("", "", ", Adam", ", Adam"), strict=True)
 }
 
-# Those that have a learning rate of their own. Table II has SOSNet without flips and turns; on other
-# losses topology stands in the setting, and so in the batches, that TCDesc's own rows have.
+# Recipes with a learning rate of their own. Table II has SOSNet without flips and turns. Topology on
+# other losses has the setting, and so the batches, of TCDesc's own rows.
 SEARCHED = {
     **LONG,
     **_CONTROLS,
@@ -46,13 +46,13 @@ SEARCHED = {
     "hynet_tc": on_equal_footing(HYNET_TC),
 }
 
-# Table I by its runs' key: k and γ, in the order of its rows; k = 16 and γ = 1 are TCDesc-DSM+'s own.
+# k and γ of Table I by the runs' key, in the order of its rows; k = 16, γ = 1 are TCDesc-DSM+'s own.
 GRID = {
     "tcdesc_dsm_aug" if (k, gamma) == (16, 1.0) else f"tc_{k}_{gamma:g}": (k, gamma)
     for gamma in (0.5, 1.0, 2.0)
     for k in (16, 32, 64)
 }
-# Weights of Tables III and IV by Eq. 3's t, and the hard weight, Eq. 12, whose t is 1000.
+# Weights of Tables III and IV by t of Eq. 3, and the hard weight of Eq. 12, with t = 1000.
 _WEIGHTS = {"tc_hard": ("hard weight", {"positive": {"weights": "heat", "t": 1000.0}})} | {
     f"tc_heat_{t:g}": (f"t = {t:g}", {"positive": {"weights": "heat", "t": t}})
     for t in (0.1, 0.5, 1.0, 5.0, 10.0)
@@ -69,15 +69,15 @@ _VARIED = {
 VARIANTS = {**SEARCHED, **variants(TCDESC_DSM, {**_VARIED, **_WEIGHTS, **_FIXED})}
 
 
-# Runs of variants and recipes; what varies TCDesc-DSM trains at its rate.
+# `Runs` with TCDesc's variants; those of TCDesc-DSM train at its rate.
 _SEARCH_OF = dict.fromkeys(VARIANTS.keys() - SEARCHED.keys(), "tcdesc_dsm_aug")
 tcdesc_runs = partial(Runs, recipes=VARIANTS, searched=_SEARCH_OF)
 
 
-# Table I and Figure 3: k and γ, and DSM+ as long.
+# Table I and Figure 3: k and γ, and DSM+ trained as long.
 table1 = tcdesc_runs(("dsm_long", *GRID), "grid", hpatches="a")
-# Tables III and IV: TCDesc-DSM+ and its control without topology, at a rate of its own, with the seeds
-# of a table; topology weights with those of a grid.
+# Tables III and IV: TCDesc-DSM+ and its control without topology, at a rate of its own, with the table
+# seeds; topology weights with the grid seeds.
 table3 = several(
     tcdesc_runs(("tcdesc_dsm_aug", "tc_control"), hpatches="a"),
     tcdesc_runs(_WEIGHTS, "grid", hpatches="a"),
@@ -86,7 +86,7 @@ table3 = several(
 table5 = tcdesc_runs(("tcdesc_dsm_aug", *_FIXED), "grid")
 
 
-# What is topology's own, and what its λ alone does.
+# The effect of topology itself, and that of its λ alone.
 control = Runs(
     [key for keys in CONTROLLED.values() for key in keys],
     recipes={**ALIKE, **_CONTROLS},
@@ -94,14 +94,14 @@ control = Runs(
 )
 
 
-# Rows of Table II that other papers' tables have with the seeds of a table, and others.
+# Rows of Table II that other papers' tables run with the table seeds, and other rows.
 TABLE2_SEEDED = ("hardnet", "hardnet_aug", "doap_aug", "dsm_aug")
 TABLE2_BESIDE = ("l2net_aug", "cs_l2net_aug", "sosnet")
 
 
 def table2(study: Study) -> list[Job]:
-    """TCDesc's Table II: what is compared with the seeds of a table on the first train set and, where a
-    grid has several seeds, on as many sets as tables have; other rows on the first set."""
+    """Jobs of TCDesc's Table II: compared methods with the table seeds, on the first train set or, where
+    a grid has several seeds, on the grid's train sets; other rows on the first set."""
     sets = "grid" if len(study.grid_seeds) > 1 else "first"
     return several(
         tcdesc_runs((*METHODS, *TABLE2_SEEDED), sets=sets, handcrafted=("sift",)),
@@ -109,27 +109,27 @@ def table2(study: Study) -> list[Job]:
     )(study)
 
 
-# HPatches, on the first train set with the seeds of a table.
+# HPatches, with methods trained on the first train set with the table seeds.
 FIGURE4 = ("hardnet_aug", "doap_aug", "sosnet_aug", *METHODS)
 figure4 = tcdesc_runs(FIGURE4, handcrafted=("sift",), hpatches="a")
 COMPARED = ("dsm_long", "tcdesc_dsm_aug")
 
 
 def figure1(study: Study) -> list[Job]:
-    """TCDesc's Figure 1: DSM+ as long and TCDesc-DSM+ with the seeds of a table, and neighbourhoods of
-    their descriptors among points of the first test set."""
+    """Jobs of TCDesc's Figure 1: DSM+ trained as long and TCDesc-DSM+, with the table seeds, and the
+    neighbourhoods of their descriptors among points of the first test set."""
     jobs = tcdesc_runs(COMPARED)(study)
     return [probed(job, "neighbourhoods", job.test_sets[:1]) for job in jobs]
 
 
 def image_sets(study: Study) -> list[str]:
-    """The sets of images that Figure 2 is of: the study's own, and real ones where it has them."""
+    """Return the sets of images for Figure 2: the study's own, and real ones where it has them."""
     return [sets.images for sets in study.source.hpatches if sets.images]
 
 
 def figure2(study: Study) -> list[Job]:
-    """TCDesc's Figure 2: matches on images of homography sequences; SIFT on its own keypoints and on
-    BRISK's, the two networks on BRISK's."""
+    """Jobs of TCDesc's Figure 2: matches on images of homography sequences, with SIFT on its own
+    keypoints and on BRISK's, and the two networks on BRISK's."""
     sift = handcrafted_job(study, "sift")
     jobs = [sift, *tcdesc_runs(COMPARED)(study)]
     asked = [(job, "matches_on_brisk") for job in jobs] + [(sift, "matches_on_dog")]
@@ -137,12 +137,12 @@ def figure2(study: Study) -> list[Job]:
 
 
 def overfitting(study: Study) -> list[Job]:
-    """FPR95 on all pairs by stage of training, of the test sets and of the set trained on."""
+    """Runs that measure FPR95 on all pairs by stage of training, on the test sets and the train set."""
     jobs = tcdesc_runs(METHODS)(study)
     return [measured(job, "fpr95_by_stage", (*job.test_sets, job.train_set)) for job in jobs]
 
 
-# By the loss that topology is put on, the recipe with it and the one without.
+# By the loss to which topology is added: the recipe with topology and the one without.
 TOPOLOGY_PAIRS = {
     "HardNet": ("tcdesc_hn_aug", "hardnet_long"),
     "DSM": ("tcdesc_dsm_aug", "dsm_long"),
@@ -151,13 +151,13 @@ TOPOLOGY_PAIRS = {
 }
 
 
-# Topology on each paper's loss, with it and without.
+# Each paper's loss, with topology and without.
 other_losses = Runs(
     [name for both in TOPOLOGY_PAIRS.values() for name in both], recipes={**EQUAL, **VARIANTS}
 )
 
 
-# What the paper leaves open and is most likely to matter.
+# Choices that the paper leaves open and that are most likely to matter.
 _UNMIXED = part("unmixed", loss=DSM.loss, distance=DSM.distance)
 OPTIONS = {
     "tcdesc_dsm_aug": {

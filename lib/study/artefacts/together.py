@@ -1,5 +1,5 @@
-"""Which records the notebooks of no paper need: the four papers' methods on equal footing, and how hard
-embedded and real data are for descriptors."""
+"""The records that notebooks about no single paper need: the four papers' methods on equal footing, and
+how hard embedded and real data are for descriptors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from lib.study.jobs import Job
 from lib.study.open import ROOT, Study
 
 # The papers' methods and those that they start from, by the key of their runs. DSM+ in this setting is
-# what TCDesc-DSM+ stands on, so that both share the runs of TCDesc's tables.
+# the base of TCDesc-DSM+, so both share the runs of TCDesc's tables.
 METHODS = {
     "equal_hardnet_aug": "hardnet_aug",
     "equal_hardnet_aug_gen": "hardnet_aug_gen",
@@ -28,9 +28,10 @@ METHODS = {
 
 
 def on_equal_footing(recipe: Recipe) -> Recipe:
-    """A method in DSM's setting, which TCDesc takes over: points used up before they repeat, one rule of
-    flips and turns, one dropout, schedule and budget. What its paper proposes stays, a network and
-    generated positives too; so do the optimiser, whose rate is searched, and the scope of negatives."""
+    """Return a method in DSM's setting, which TCDesc adopts: points are used up before they repeat, and
+    flips and turns, dropout, schedule and budget are the same for all. The method keeps what its paper
+    proposes, including a network and generated positives; its optimiser, whose rate is searched; and its
+    scope of negatives."""
     return replace(
         recipe,
         model=replace_options(recipe.model, dropout=DSM.model.options["dropout"]),
@@ -45,18 +46,18 @@ EQUAL = {key: on_equal_footing(RECIPES[name]) for key, name in METHODS.items()}
 
 
 def _swapped(recipe: Recipe) -> Recipe:
-    """A method with the optimiser that it does not have: HyNet's Adam, or DSM's SGD."""
+    """Return a method with the other optimiser: HyNet's Adam, or DSM's SGD."""
     return replace(recipe, optimizer=(DSM if recipe.optimizer.name == "adam" else HYNET).optimizer)
 
 
-# Each method with the other optimiser (`equal_hynet_aug_sgd`, `equal_dsm_aug_adam`, …), by the key of
-# the method that it is.
+# Keys of the methods with the other optimiser (`equal_hynet_aug_sgd`, `equal_dsm_aug_adam`, …), and the
+# key of each in `METHODS`.
 SWAPPED_KEYS = {
     f"equal_{name}_{_swapped(EQUAL[key]).optimizer.name}": key for key, name in METHODS.items()
 }
 SWAPPED = {other: _swapped(EQUAL[key]) for other, key in SWAPPED_KEYS.items()}
-# Each method whose SGD is dampened, as HardNet's code has it or in part, with DSM's
-# (`equal_hardnet_aug_undamped`, …), likewise.
+# Likewise, methods whose SGD is dampened, as in HardNet's code or less, with DSM's SGD instead
+# (`equal_hardnet_aug_undamped`, …).
 UNDAMPED_KEYS = {
     f"{key}_undamped": key for key, own in EQUAL.items() if own.optimizer.options.get("dampening")
 }
@@ -66,7 +67,7 @@ UNDAMPED = {
 }
 ALIKE = {**EQUAL, **SWAPPED, **UNDAMPED}
 _OPTIMISER = {key: f", {recipe.optimizer.name}" for key, recipe in SWAPPED.items()}
-# Those with a search of their own; labels tell them from the papers' own settings beside them.
+# Recipes with a search of their own; their labels tell them from the papers' own settings.
 SEARCHED = {
     key: replace(recipe, label=f"{recipe.label}, equal footing{_OPTIMISER.get(key, '')}")
     for key, recipe in ALIKE.items()
@@ -75,10 +76,10 @@ SEARCHED = {
 
 
 def orders(study: Study) -> list[Job]:
-    """Every method at its own learning rate with its own optimiser, on the first train set, and with the
-    other one. The quick size has the first alone, since searches of the other would take longer than all
-    else that is asked of it; there, where runs are short, each set is trained on in turn. On real places
-    SIFT, RootSIFT and the committed networks are measured too."""
+    """Jobs of every method at its own learning rate, on the first train set, with its own optimiser and
+    with the other one. The quick size has only the own optimiser, since searches for the other would
+    take longer than all its other work; as its runs are short, it trains on each set in turn. On real
+    places SIFT, RootSIFT and the committed networks are measured too."""
     quick = study.profile.name == "quick"
     jobs = Runs(EQUAL, recipes=EQUAL, hpatches="a", sets="all" if quick else "first")(study)
     if study.source.scenes is not None:
@@ -88,7 +89,7 @@ def orders(study: Study) -> list[Job]:
 
 
 def equal_footing(study: Study) -> list[Job]:
-    """Those of `orders` on the first train set and, at longer profiles on real places, `UNDAMPED`."""
+    """Jobs of `orders` on the first train set and, at longer profiles on real places, of `UNDAMPED`."""
     source, profile = study.source, study.profile
     jobs = [job for job in orders(study) if job.train_set in (source.sets[0], None)]
     if source.scenes is None or profile.name == "quick":
@@ -96,14 +97,14 @@ def equal_footing(study: Study) -> list[Job]:
     return jobs + Runs(UNDAMPED, recipes=UNDAMPED)(study)
 
 
-# Those that train longer, too, and how many times as long.
+# Methods that are also trained longer, and how many times as long.
 LONGER = ("equal_hardnet_aug", "equal_sosnet_aug", "tcdesc_dsm_aug")
 TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """`LONGER` with each optimiser, dampened and not, `TIMES` as long at the same learning rates; and
-    all methods at the profile's length, whose spread over seeds the intervals use."""
+    """Jobs of `LONGER` with each optimiser, dampened and not, `TIMES` as long at the same learning rate;
+    and of all methods at the profile's length, whose spread over seeds the intervals use."""
     short = Runs(ALIKE, recipes=ALIKE)
     others = [other for other, key in (SWAPPED_KEYS | UNDAMPED_KEYS).items() if key in LONGER]
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
@@ -112,11 +113,11 @@ def duration(study: Study) -> list[Job]:
 
 
 def optimiser_on_reserve(study: Study) -> dict[str, str]:
-    """By a method's label the optimiser with which its search reached the lower FPR95, on the reserve:
-    Adam or SGD, on real places without dampening.
+    """Return, by the method's label, the optimiser whose search reached the lower FPR95 on the reserve:
+    Adam or SGD, which has no dampening on real places.
 
     Raises:
-        NoSearch: one of them is not on record.
+        NoSearch: one of the searches is not on record.
     """
     suited, on_places = {}, study.source.scenes is not None
     undamped = {key: other for other, key in UNDAMPED_KEYS.items() if on_places}
@@ -129,16 +130,16 @@ def optimiser_on_reserve(study: Study) -> dict[str, str]:
 
 # How hard each level of HPatches' patches is for SIFT.
 hpatches = Runs(handcrafted=("sift",), hpatches="full")
-# How hard the data is for descriptors that nobody trained: SIFT and RootSIFT, each on the cut as it is
-# and at the keypoint's own smoothing.
+# How hard the data is for handcrafted descriptors: SIFT and RootSIFT, each on the patch as cut and at
+# the keypoint's own smoothing.
 embedded = Runs(handcrafted=(*HANDCRAFTED, "sift_smooth", "rootsift_smooth"))
 
 
 def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
-    """Descriptors on all embedded sequences and on real ones, where the study has them.
+    """Jobs for descriptors on all embedded sequences, and on real ones where the study has them.
 
     Args:
-        study: real sequences are what `open_study` was given as `real`.
+        study: its real sequences are those that `open_study` got as `real`.
         checkpoints: published ones, as `published_jobs` takes them.
 
     Raises:
@@ -150,8 +151,8 @@ def ranking(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
 
 
 def scenes(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
-    """The notebook on real scenes: descriptors on every place but the reserve, at each tolerance shown,
-    and a network trained on the first place; without scenes nothing.
+    """Jobs of the notebook on real scenes: descriptors on every place but the reserve, at each tolerance
+    shown, and a network trained on the first place. Without scenes there are none.
 
     Args:
         study: with scenes or without.

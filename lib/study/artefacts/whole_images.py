@@ -1,8 +1,8 @@
-"""Which records the artefacts on whole images need: DSM's Figure 5 and Table 2, TCDesc's Figure 5 and
+"""The records that the artefacts on whole images need: DSM's Figure 5 and Table 2, TCDesc's Figure 5 and
 Table VI, HyNet's Tables 2 and 4.
 
-The runs are those of the papers' other tables, measured on more sets; networks are trained for them
-only where that is with two collections of patches, "++".
+The runs are those of the papers' other tables, measured on more sets. The only networks trained for
+these artefacts are those on two collections of patches, "++".
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from lib.study.artefacts.tcdesc import METHODS, tcdesc_runs
 from lib.study.jobs import Job
 from lib.study.open import Study
 
-# Kinds of whole images; of the last three the modules of `lib.benchmarks` have other names.
+# Kinds of whole images. The modules of `lib.benchmarks` for the last three have other names.
 OXFORD, W1BS = "oxford_affine", "w1bs"
 ETH, IMC, LANDMARKS = "eth", "imc", "landmarks"
 MEASURES = {ETH: "sfm", IMC: "imc", LANDMARKS: "retrieval"}
-# By key of their runs, whose recipe and rate they have, and what they are called.
+# By the key of the runs: the recipe whose settings and rate they take, and their label.
 UNITED = {
     "hardnet_all": ("hardnet_aug", "HardNet++"),
     "dsm_all": ("dsm_aug", "DSM++"),
@@ -29,12 +29,12 @@ UNITED = {
 
 
 def image_sets(study: Study, kind: str) -> list[str]:
-    """The sets of a kind that a study has: its own, and real ones where it was given some."""
+    """Return a study's sets of a kind: its own, and real ones where it was given some."""
     return [sets.name(kind) for sets in study.source.whole_images if kind in sets.kinds]
 
 
 def measured_on(kind: str, *parts: Row) -> Row:
-    """What several rows say together, measured on all sets of a kind, too, by its module of
+    """Return a row of all jobs of several rows, also measured on all sets of a kind by its module of
     `lib.benchmarks`."""
     return lambda study, **options: [
         measured(job, MEASURES.get(kind, kind), image_sets(study, kind))
@@ -43,7 +43,7 @@ def measured_on(kind: str, *parts: Row) -> Row:
 
 
 def united_jobs(study: Study) -> list[Job]:
-    """Networks trained with UBC PhotoTour's patches and HPatches', with the seeds of a table; tested on
+    """Jobs of networks trained on UBC PhotoTour's patches and HPatches', with the table seeds; tested on
     neither."""
     recipes = {key: replace(find(name), label=label) for key, (name, label) in UNITED.items()}
     searched = {key: name for key, (name, _) in UNITED.items()}
@@ -56,8 +56,8 @@ _figure5 = measured_on(OXFORD, dsm_runs(FIGURE4, handcrafted=("sift", "orb")), u
 
 
 def dsm_figure5(study: Study) -> list[Job]:
-    """DSM's Figure 5: the rows of its Figure 4 on the Oxford Affine set, real-valued and binary, and
-    those trained with two collections."""
+    """Jobs of DSM's Figure 5: the rows of its Figure 4 on the Oxford Affine set, real-valued and binary,
+    and networks trained on two collections."""
     return [by_sign(job, OXFORD) if job.name in FIGURE4_SIGNS else job for job in _figure5(study)]
 
 
@@ -66,7 +66,7 @@ _tcdesc_figure5 = measured_on(W1BS, tcdesc_runs(_W1BS, handcrafted=("sift",)))
 
 
 def tcdesc_figure5(study: Study) -> list[Job]:
-    """TCDesc's Figure 5: W1BS, on the first train set with the seeds of a table, and its curves."""
+    """Jobs of TCDesc's Figure 5: W1BS and its curves, on the first train set with the table seeds."""
     return [probed(job, "w1bs_curves", image_sets(study, W1BS)) for job in _tcdesc_figure5(study)]
 
 
@@ -76,20 +76,20 @@ _COMPARED = ("hardnet_aug", "sosnet_aug", "hynet_aug")
 
 
 def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[Job]:
-    """HyNet's Table 2, its rows on DoG keypoints, on the first train set with the seeds of a table.
+    """Jobs of HyNet's Table 2: its rows on DoG keypoints, on the first train set with the table seeds.
 
-    On released scenes, which may show what the study's photographs do, its networks are measured where
-    they were trained on UBC PhotoTour; others come as checkpoints.
+    Released scenes may show what the study's photographs show. The study's networks are therefore
+    measured on them only if trained on UBC PhotoTour; others come as checkpoints.
 
     Args:
-        study: whose data it takes.
+        study: supplies the data.
         checkpoints: of networks that were trained elsewhere, as `rows.published_jobs` takes them.
     """
     source, scenes = study.source, image_sets(study, ETH)
     ours = () if source.own_images is None else source.own_images.names
     own = [name for name in scenes if source.name == "ubc" or name in ours]
     jobs = Runs(handcrafted=("sift",))(study)
-    # The benchmark's own row "SIFT" is COLMAP's.
+    # The benchmark's own "SIFT" row is COLMAP's SIFT.
     jobs.append(Job("colmap_sift", "SIFT (COLMAP)", descriptor=part("colmap_sift")))
     jobs += [replace(job, measures=(), probes=()) for job in published_jobs(study, checkpoints)]
     jobs += hynet_runs(_COMPARED)(study)
@@ -98,7 +98,7 @@ def hynet_table2(study: Study, checkpoints: Sequence[str | Path] = ()) -> list[J
 
 # HyNet's Table 4, SIFT, and checkpoints, as `rows.published_jobs` takes them.
 hynet_table4 = measured_on(IMC, hynet_runs(_COMPARED, handcrafted=("sift",)))
-# DSM's Table 2; its last rows are trained with two collections.
+# DSM's Table 2; its last rows are trained on two collections.
 dsm_table2 = measured_on(
     LANDMARKS, dsm_runs(("hardnet_aug", "dsm_aug"), handcrafted=("rootsift",)), united_jobs
 )

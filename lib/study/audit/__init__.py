@@ -1,21 +1,20 @@
-"""What the papers' printed numbers say of themselves, and of their sentences that name, count, rank or
-compare numbers.
+"""Audit of the papers' printed numbers, and of sentences that name, count, rank or compare numbers.
 
-`findings.csv` holds what is wrong with printed cells, the heaviest first, and `reprinted.csv` the rows
-of FPR95 on UBC PhotoTour that several papers print, by the first of the four that printed them; a test
+`findings.csv` lists what is wrong with printed cells, the heaviest first. `reprinted.csv` lists the rows
+of FPR95 on UBC PhotoTour that several papers print, by the first of the four that printed them. A test
 recomputes both.
 
-The sentences are the quotes of `lib/study/claims/*.csv`, a row for each thing that one says; "…" stands
-for words, or a formula, that are left out. Rows of kind "print" are judged here alone; those without a
-quote are readings of ours, which a table suggests and no sentence says. All rows have
+The sentences are the quotes of `lib/study/claims/*.csv`, with one row for each thing that a sentence
+says; "…" stands for omitted words or formulas. Rows of kind "print" are judged only here. Rows without a
+quote are our own readings, which a table suggests and no sentence states. All rows have
 
-    place     where the sentence stands, if not at "artefact"
-    in_print  the rule, see `verdict`; none where what is printed does not tell
+    place     where the sentence is, if not at "artefact"
+    in_print  the rule, see `verdict`; empty where the printed numbers cannot tell
     weight    of a sentence that does not hold: "conclusion", "number" or "digit"
-    left      what the paper concludes from it, and what is left of that
+    left      what the paper concludes from it, and what remains of that
 
-"State of the art" is read as the mean of a table's columns, and "significant" as a statistical test only
-where the sentence says "statistical" or speaks of a test.
+"State of the art" is read as the mean of a table's columns. "Significant" is read as a statistical test
+only where the sentence says "statistical" or mentions a test.
 """
 
 import re
@@ -33,15 +32,15 @@ UNKNOWN = "cannot be checked from print"
 
 
 def judged(cells: pd.DataFrame) -> pd.DataFrame:
-    """All sentences, and readings of ours, by what is printed.
+    """Judge all sentences, and our own readings, by the printed numbers.
 
     Args:
-        cells: of `lib.study.printed.all_cells`.
+        cells: from `lib.study.printed.all_cells`.
 
     Returns:
-        As `lib.study.claims.read_rows`, a row for each thing that is said, with the "verdict" on
-        the whole sentence: it holds for part if some of it holds and some does not; what cannot be
-        checked is left out, unless nothing can.
+        The rows of `lib.study.claims.read_rows`, one for each thing that is said, with the "verdict" on
+        the whole sentence. A sentence holds for part if some of it holds and some does not. Things
+        that cannot be checked are ignored, unless nothing can be.
     """
     rows = read_rows().query("kind != 'finding'")
     rows["verdict"] = [verdict(row.in_print, row.paper, cells) for row in rows.itertuples()]
@@ -55,22 +54,22 @@ def _together(verdicts: pd.Series) -> str:
 
 
 def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
-    """The verdict of the printed cells on a sentence.
+    """Return the verdict of the printed cells on a sentence.
 
     Args:
-        rule: nothing, if print does not tell; a verdict, if reading or working it out by hand decides;
-            arithmetic, e.g. "59 + 57 == 116"; or cells, what must be true of them, and of how many:
+        rule: empty, if print cannot tell; a verdict, if it was found by reading or by hand;
+            arithmetic, e.g. "59 + 57 == 116"; or cells, a condition on them, and where it must hold:
 
-                table1:fpr95 | dsm_aug < doap_aug                       of every column
-                table2:map by loss | aht > ht | most                    of more than half
-                table3:p_value | adasample_aug_gen < 0.05 | 5 of 6      of just so many
-                table3:relative_gain | adasample_aug_gen > 8 | any      of one at least
-                table4:map | dsm_aug - real_pdf_gaussian < 0.33 | mean  of the mean over columns
+                table1:fpr95 | dsm_aug < doap_aug                       in every column
+                table2:map by loss | aht > ht | most                    in more than half
+                table3:p_value | adasample_aug_gen < 0.05 | 5 of 6      in exactly so many
+                table3:relative_gain | adasample_aug_gen > 8 | any      in at least one
+                table4:map | dsm_aug - real_pdf_gaussian < 0.33 | mean  in the mean over columns
 
-            Names are the rows' keys, or what another column has that keys are made of. Several tables
-            and statistics are separated by commas, and "hynet/table1" is a table of another paper; with
+            Names are the rows' keys, or the values of the column after "by". Several tables and
+            statistics are separated by commas, and "hynet/table1" is a table of another paper. With
             several statistics a name is the key, two underscores and the statistic.
-        paper: whose tables are meant.
+        paper: the paper whose tables are meant.
         cells: the printed cells.
 
     Raises:
@@ -90,11 +89,11 @@ def verdict(rule: str, paper: str, cells: pd.DataFrame) -> str:
 
 
 def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") -> pd.DataFrame:
-    """The cells that a rule speaks of: a row a column of the paper's tables, a column a name.
+    """Return the cells that a rule is about: a row per column of the paper's tables, a column per name.
 
     Args:
         rule, paper, cells: as for `verdict`.
-        wanted: what of each cell, e.g. "text".
+        wanted: what to return of each cell, e.g. "text".
 
     Raises:
         ValueError: as `verdict`.
@@ -107,7 +106,7 @@ def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") ->
     chosen = (cells["paper"] + "/" + cells["table"]).isin(tables) & cells["statistic"].isin(kinds)
     cells = cells[chosen]
     names = cells[by or "key"]
-    # What a row has but one of belongs to it, not to the column.
+    # A property with a single value throughout each row belongs to the row, not to the column.
     varies = cells[cell_columns(cells)].drop(columns="statistic").groupby(names).nunique().max() > 1
     index = [*varies.index[varies]]
     if len(kinds) > 1:
@@ -120,13 +119,13 @@ def behind(rule: str, paper: str, cells: pd.DataFrame, wanted: str = "value") ->
 
 
 def listed(name: str) -> pd.DataFrame:
-    """A list of the audit, "findings" or "reprinted", as text.
+    """Read a list of the audit, "findings" or "reprinted", as text.
 
     Returns:
-        Of "findings" the "rule" that is not kept, "paper", "table", "row" and "column" of the cell,
-        "what" is wrong, the "printed" text, what would be "expected", and the "weight", "number" or
-        "digit". Of "reprinted" rows the "method" under its first name, "paper" and its own name of the
-        "row", what is "other" than in the first paper (the "name") or the paper before ("numbers"), and
+        For "findings": the "rule" that is broken; "paper", "table", "row" and "column" of the cell;
+        "what" is wrong; the "printed" text; what was "expected"; and the "weight", "number" or "digit".
+        For "reprinted" rows: the "method" under its first name; the "paper" and its own name of the
+        "row"; what is "other" than in the first paper (the "name") or the paper before ("numbers"); and
         the "change".
     """
     return pd.read_csv(Path(__file__).with_name(f"{name}.csv"), dtype=str, keep_default_na=False)

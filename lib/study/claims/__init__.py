@@ -1,51 +1,52 @@
-"""The papers' claims as they were written down beforehand, a CSV a paper beside this file, and the rule
-that turns values into a verdict, with what a paper prints for the methods that a claim names.
+"""The papers' claims as they were written down beforehand, in one CSV per paper beside this file; the
+rule that turns values into a verdict; and what a paper prints for the methods that a claim names.
 
-Each claim names a statistic of the methods' values, over seeds and cells, a cell being a column of the
-table or a point of the figure:
+Each claim names a statistic of the methods' values over seeds and cells. A cell is a column of the table
+or a point of the figure:
 
 - `mean_difference`: mean over the cells of `a` minus that of `b`.
 - `each_difference`, `most_difference`, `any_difference`: `a` minus `b` in each cell, in more than half
   of them, or in one.
-- `sum_difference`: the sum of the means of all `a` minus that of all `b`, e.g. of a difference of
+- `sum_difference`: the sum of the means of all `a` minus that of all `b`, e.g. for a difference of
   differences.
 - `deviation_ratio`: the standard deviation over seeds of `a` over that of `b`.
 - `minimum`, `maximum`: over all seeds and cells of `a`.
 
-**Ratios.** FPR95 spreads over seeds in proportion to itself: in points the deviations of eight methods
-differ six times (Bartlett, p = 0.003), of their logarithms they do not (p = 0.53). Where a claim's unit
-is `ratio`, the difference is therefore one of logarithms, and what is shown is exp of it: the geometric
-mean over seeds and cells of `a` over `b`. The difference of the means in points stands beside it.
+**Ratios.** The spread of FPR95 over seeds is proportional to FPR95. In points, the deviations of eight
+methods differ sixfold (Bartlett, p = 0.003); those of their logarithms do not (p = 0.53). Where a
+claim's unit is `ratio`, the difference is therefore one of logarithms, and its exp is shown: the
+geometric mean over seeds and cells of `a` over `b`. The difference of the means in points is shown too.
 Average precision is compared in points, and so are standard deviations, since papers print these.
 
-**Margins.** Of FPR95 the margin is 0.02 points in the papers' own tables: what 50 000 non-matching pairs
-a set leave open at an FPR95 near 1.5%, over six columns. All such margins were converted to ratios at
-once, before runs on real scenes were read, by one rule: 0.02 points is 1.5 / (1.5 - 0.02) = 1.0135, and
-p percent is 1 + p / 100. Of mean average precision 0.02 points are twice what rounding to two digits
-leaves open in a difference. A margin never decides alone: a difference has to be on one side with it and
-without it, and any other statistic by more than a hundredth.
+**Margins.** For FPR95 the margin is 0.02 points in the papers' own tables: the uncertainty that 50 000
+non-matching pairs per set leave at an FPR95 near 1.5%, over six columns. All such margins were converted
+to ratios at once, before runs on real scenes were read, by one rule: 0.02 points is
+1.5 / (1.5 - 0.02) = 1.0135, and p percent is 1 + p / 100. For mean average precision, 0.02 points is
+twice the uncertainty that rounding to two digits leaves in a difference. A margin never decides alone: a
+difference must be on the same side with it and without it, and any other statistic by more than a
+hundredth.
 
 **Several comparisons.** Where `a` or `b` names several methods, or the statistic is of each cell, each
-pairing and cell is a comparison with an interval of its own (`lib.statistics.intervals`). It is for the
-claim where its 95% interval lies wholly on the claim's side: below the bound (`less`), above it
-(`greater`), at least or at most there, or between two (`within`). It is against the claim where it lies
-wholly on the other side, of intervals that hold together in 95% (Bonferroni: whether the least of
-several p is rejected is the same by Holm's correction). A cell is for the claim where all its pairings
-are, and against it where one is. The claim *held* where as many cells as it needs are for it, *did not
-hold* where too many are against it, and is *open* otherwise. Where not all cells are needed, those for
-it too have intervals that hold together. The verdict shows the comparison that decides. Minima and
-maxima are about the very runs, and are judged as they are, or, with resamples, by the intervals of each
-run's cells.
+pairing and cell is a comparison with its own interval (`lib.statistics.intervals`). A comparison is for
+the claim where its 95% interval lies wholly on the claim's side: below the bound (`less`), above it
+(`greater`), at least or at most there, or between two (`within`). It is against the claim where its
+interval lies wholly on the other side. Intervals against a claim are simultaneous at 95% (Bonferroni:
+whether the smallest of several p is rejected is the same by Holm's correction). A cell is for the claim
+where all its pairings are, and against it where one is. The claim *held* where as many cells as it needs
+are for it, *did not hold* where too many are against it, and is *open* otherwise. Where not all cells
+are needed, the intervals for the claim are simultaneous too. The verdict shows the comparison that
+decides. Minima and maxima are about these very runs. They are judged as they are or, with resamples, by
+the intervals of each run's cells.
 
-**Few seeds.** Three ratios or more of methods with the same two to four seeds have one pooled residual.
+**Few seeds.** Ratios of three or more methods with the same two to four seeds share one pooled residual.
 
-The share of a gain, or a gain compared with another, says nothing where there is none: such a claim
-names what is `given`, a method that has to be significantly better than another, and else is
-*not judged*.
+**Gains.** A claim about a share of a gain, or about one gain against another, says nothing without a
+gain. Such a claim names in `given` a method that must be significantly better than another, and is
+*not judged* otherwise.
 
-A claim is *not judged* either where no run can decide it, where its methods have no values, where a test
-has too few false positives, and where runs are short: `quick` shows numbers, not verdicts. What is
-computed without training is judged at any size. A finding is shown, and is no claim.
+A claim is also *not judged* where no run can decide it, where its methods have no values, where a test
+has too few false positives, and where runs are short: `quick` shows numbers, not verdicts. Values that
+are computed without training are judged at any size. A finding is shown, but is not a claim.
 """
 
 import math
@@ -67,53 +68,53 @@ from lib.study.report.frames import ROLES, own_columns, with_columns
 
 SINGLE = ("minimum", "maximum")
 NONE = "none"
-# A margin of ours decides nothing by less than this, in the claim's unit.
+# Our margins decide nothing by less than this, in the claim's unit.
 HUNDREDTH = 0.01
 HELD, NOT_HELD, OPEN, NOT_JUDGED = "held", "did not hold", "open", "not judged"
-# From as many seeds on two methods' own spread is known well enough.
+# With at least so many seeds, two methods' own spread is known well enough.
 OWN_SPREAD = 5
 # The profiles whose runs are long enough to judge a claim by.
 JUDGING = ("evening", "standard", "paper")
 # Outcomes with the profile `paper` on the paper's own data.
 ON_OWN_DATA = {HELD: "reproduced", NOT_HELD: "not reproduced"}
-# In a test set with fewer a method's rate is mostly chance of the non-matching pairs.
+# With fewer in a test set, a method's rate is mostly due to chance in the non-matching pairs.
 FEWEST_FALSE_POSITIVES = 200
 TABLE = [
     *("claim", "paper", "artefact", "sentence", "kind", "needed", "observed", "low", "high", "points"),
     *("over", "printed", "rival", "unit", "profile", "data", "seeds", "part", "verdict", "why", "seen"),
 ]
 NUMBERS = ("observed", "low", "high", "points", "printed")
-# By method's key, or by the name to show.
+# By the method's key or display name.
 Methods = Mapping[str, Measured]
-# By method's key a `Measured`, an array, or a text that says why there are no values.
+# By the method's key: a `Measured`, an array, or a text that says why there are no values.
 Values = Mapping[str, Measured | np.ndarray | str]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim of a paper, as written down before its runs were made but where `seen` says otherwise.
+    """One claim of a paper, written down before its runs were made unless `seen` says otherwise.
 
     Attributes:
         id: unique name.
-        paper, artefact: where the claim stands, e.g. `adasample`, `Table 1`.
+        paper, artefact: where the claim is made, e.g. `adasample`, `Table 1`.
         kind: `claim`, a sentence of the paper; or `finding`, a comparison that no sentence states, e.g.
-            with a control of ours: it is shown with its interval and has no verdict.
-        sentence: the claim in our words; `quote` the paper's words that it rests on.
-        statistic, direction, margin: the rule, see the top of this module; `none` has none.
-        metric, unit: what is compared and the statistic's unit; `ratio` compares logarithms, and the
-            margin is a factor, 1 for none.
+            with a control of ours, which is shown with its interval and has no verdict.
+        sentence: the claim in our words; `quote` is the wording of the paper that it rests on.
+        statistic, direction, margin: the rule, see the top of this module; statistic `none` is no rule.
+        metric, unit: what is compared, and the statistic's unit. `ratio` compares logarithms, and the
+            margin is then a factor, 1 for none.
         better: `lower` or `higher`, which values of the metric are better.
         a, b: the keys of the compared methods.
-        own_data: the name of the data on which the paper makes the claim; `ubc` is PhotoTour, and
-            `ubc+hpatches` says that it trains there and tests on HPatches.
-        printed: the printed table and its kind of values that the claim is of, e.g. `table1:fpr95`.
-        counts_against: what would count against it; at its end "Written as …", the margin in points or
-            percent that was converted to a ratio.
+        own_data: the name of the data on which the paper makes the claim. `ubc` is PhotoTour;
+            `ubc+hpatches` is training on PhotoTour and testing on HPatches.
+        printed: the printed table and kind of values that the claim is about, e.g. `table1:fpr95`.
+        counts_against: what would count against the claim. "Written as …" at its end is the margin in
+            points or percent that was converted to a ratio.
         why: why there can be no verdict, where there is no rule.
-        given: what a claim about a gain presupposes, two methods' keys as `better<worse`: that the mean
-            over the cells of the first is significantly better, or there is no verdict.
-        seen: what had been seen when the claim was written down, e.g. `the quick runs`; empty of those
-            that were written beforehand.
+        given: what a claim about a gain presupposes, as two methods' keys `better<worse`: there is no
+            verdict unless the first is significantly better in the mean over the cells.
+        seen: what had been seen when the claim was written down, e.g. `the quick runs`; empty if it was
+            written beforehand.
     """
 
     id: str
@@ -139,7 +140,7 @@ class Claim:
 
     @property
     def on_hpatches(self) -> bool:
-        """Whether it is about tests on HPatches, so that training data alone do not decide it."""
+        """Whether the claim is about tests on HPatches, so that training data alone do not decide it."""
         return self.own_data.endswith("+hpatches")
 
     @property
@@ -149,14 +150,14 @@ class Claim:
 
     @property
     def bound(self) -> float:
-        """What the statistic, or its logarithm, is compared with; of `within`, the upper one of two."""
+        """The bound on the statistic, or on its logarithm; for `within`, the upper of two."""
         bound = math.log(self.margin) if self.is_ratio else self.margin
         return -bound if self.direction == "less" and bound else bound
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """The bounds by which an outcome has to be the same, so that the margin alone decides nothing:
-        with the margin and without, of a difference; or a hundredth to either side."""
+        """The bounds at which an outcome must be the same, so that the margin alone decides nothing: for
+        a difference, with the margin and without; otherwise a hundredth to either side."""
         bound = self.bound
         if "difference" in self.statistic and self.direction in ("less", "greater"):
             return bound, 0.0
@@ -164,11 +165,11 @@ class Claim:
         return bound - by, bound + by
 
     def shown(self, value: float) -> float:
-        """A statistic as readers see it, where logarithms were compared."""
+        """Return a statistic as readers see it: its exp, where logarithms were compared."""
         return math.exp(value) if self.is_ratio else value
 
     def needed(self) -> str:
-        """The condition on the statistic in words, e.g. `below -0.02 points`."""
+        """Return the condition on the statistic in words, e.g. `below -0.02 points`."""
         if self.statistic == NONE:
             return ""
         bound = self.shown(self.bound)
@@ -179,13 +180,13 @@ class Claim:
 
 
 def read_rows() -> pd.DataFrame:
-    """All rows of the claims' files as text, "" where a paper's file has not a column."""
+    """Read all rows of the claims' files as text, with "" where a paper's file lacks a column."""
     files = [pd.read_csv(path, dtype=str) for path in sorted(Path(__file__).parent.glob("*.csv"))]
     return pd.concat(files, ignore_index=True).fillna("")
 
 
 def read_claims(paper: str | None = None, artefact: str | None = None) -> list[Claim]:
-    """Read the claims, all or those of one paper and on one artefact of it, e.g. "Table 1".
+    """Read all claims, or those of one paper or on one artefact of it, e.g. "Table 1".
 
     Sentences of kind `print`, which no run bears on, are left to `lib.study.audit`.
 
@@ -204,15 +205,15 @@ def read_claims(paper: str | None = None, artefact: str | None = None) -> list[C
 
 
 def printed_values(claim: Claim, key: str, cells: Sequence[str]) -> np.ndarray:
-    """What the paper prints for a method, or for the group of rows that a key stands for.
+    """Return what the paper prints for a method, or for the group of rows that a key stands for.
 
     Args:
         claim: names the table and the kind of values.
-        key: as the claim has it: a method's key, or what another column of the table holds, e.g. `aht`.
-        cells: names of ours; of the printed ones those that have these names.
+        key: as in the claim: a method's key, or a value of another column of the table, e.g. `aht`.
+        cells: names of our cells, which select the printed cells with the same names.
 
     Returns:
-        (cells,), none where the table does not print it, or the claim is of no table.
+        (cells,); empty where the table does not print it, or the claim is not about a table.
     """
     if not claim.printed:
         return np.empty(0)
@@ -230,7 +231,7 @@ def printed_values(claim: Claim, key: str, cells: Sequence[str]) -> np.ndarray:
 
 
 class Comparison(NamedTuple):
-    """The estimate of one pairing, in one cell or, None, over all."""
+    """The estimate of one pairing, in one cell or over all (None)."""
 
     estimate: Estimate | SpreadRatio
     a: str = ""
@@ -251,16 +252,17 @@ def judge(
         table = judge(claims, lambda claim: values_of(claim, runs, study.source.sets), study)
 
     Args:
-        claims: e.g. of `lib.study.claims.read_claims`.
-        values: by method's key as `verdict` takes them, or a function that gives them for a claim, such
-            as `lib.study.claims.measured.values_of`, which is not called where no run can decide.
-        study: whose profile, data and seeds the values are of.
-        seeds: of the runs, by default those of a table. None, `()`, where values without seeds are of a
+        claims: e.g. from `lib.study.claims.read_claims`.
+        values: by the method's key, as `verdict` takes them; or a function that returns them for a
+            claim, such as `lib.study.claims.measured.values_of`. It is not called where no run can
+            decide.
+        study: the study whose profile, data and seeds the values have.
+        seeds: of the runs, by default the table seeds; `()` where values without seeds come from a
             computation.
-        computed: in place of `values`, by key those of a computation without seeds.
+        computed: used in place of `values`: by key, values of a computation without seeds.
 
     Returns:
-        One row a claim, of `verdict`.
+        One row per claim, from `verdict`.
 
     Raises:
         ValueError: values do not fit.
@@ -271,11 +273,11 @@ def judge(
     for claim in claims:
         own, own_seeds = (computed, ()) if computed.keys() & claim.a else (values, seeds)
         own = own if not callable(own) else {} if claim.why else own(claim)
-        # Trained on the one and tested on the other.
+        # Trained on the source's patches and tested on HPatches.
         tested = "+hpatches" if claim.on_hpatches and not source.embedded else ""
         rows.append(verdict(claim, own, own_seeds, study.profile.name, f"{source.name}{tested}"))
     table = pd.DataFrame(rows, columns=TABLE).astype(dict.fromkeys(NUMBERS, "float64"))
-    # What stands in for a real set bears its own name.
+    # Sets that stand in for real ones are shown under their own names.
     return table.replace({"rival": own_columns(source.tested)}, regex=True)
 
 
@@ -287,29 +289,29 @@ def verdict(
     Args:
         claim: the claim.
         values: for each method a `Measured`, or an array (seeds, cells), or (cells,) for a method
-            without seeds. All methods' cells are the same, in the same order. A method that was not
+            without seeds. All methods have the same cells in the same order. A method that was not
             asked for may be absent, or be a text that says why it has no values: a claim that names it
             is not judged.
-        seeds: of the runs. None of a computation: values without seeds are then taken as computed.
+        seeds: of the runs. Empty for a computation: values without seeds are then taken as computed.
         profile: the profile's name.
-        data_name: what it was trained and tested on, named as `Claim.own_data` is.
+        data_name: the data that methods were trained and tested on, named as in `Claim.own_data`.
 
     Returns:
-        By the columns of `TABLE`: what `Claim` says, the condition that is `needed`, and
+        The columns of `TABLE`: what `Claim` says, the condition that is `needed`, and
 
         - `verdict`: `held`, `did not hold`, `open` or `not judged`; with the profile `paper` on the
           paper's own data `reproduced` or `not reproduced`.
-        - `seeds`: how many; 0 of what was computed without any.
+        - `seeds`: how many; 0 for values computed without any.
         - `observed`: the statistic of the comparison that decides, in the claim's unit, with its
-          interval `low` to `high`, as far as there are any. Of a ratio, `points` is the difference of
+          interval `low` to `high`, as far as there are any. For a ratio, `points` is the difference of
           the means.
         - `over`: what the interval is over: seeds, tests (their points or sequences) or what else was
-          drawn, or both. Verification on HPatches is over pairs of all sequences, so over seeds alone.
+          drawn, or both. Verification on HPatches uses pairs of all sequences, so over seeds alone.
         - `rival`: the method and, where it matters, the cell that decides.
         - `printed`: the same statistic of the values that the paper prints.
-        - `part`: how many of the cells that the paper prints count, e.g. `2 of 6 columns`; empty where
-          all.
-        - `why`: why it is open or not judged, and what its interval is one of.
+        - `part`: how many of the cells that the paper prints count, e.g. `2 of 6 columns`; empty if
+          all do.
+        - `why`: why it is open or not judged, and how many simultaneous intervals its own is one of.
 
     Raises:
         ValueError: a shape does not fit, or a value is not finite.
@@ -322,7 +324,7 @@ def verdict(
         return row | {"seeds": len(seeds), "verdict": NOT_JUDGED, "why": why}
     methods = {key: v if isinstance(v, Measured) else Measured(v) for key, v in values.items()}
     cells = methods[claim.a[0]].values.shape[-1]
-    # Of the non-matching pairs, where they are known, enough have to count as matches.
+    # Where non-matching pairs were counted, enough of them must be taken for matches.
     matched = [np.atleast_2d(m.values).mean(axis=0) / 100 * m.pairs for m in methods.values() if m.pairs]
     least = np.min([np.full(cells, np.inf), *matched], axis=0)
     enough = np.flatnonzero(least >= FEWEST_FALSE_POSITIVES).tolist()
@@ -331,7 +333,7 @@ def verdict(
     trained = (len(method.values) for method in methods.values() if method.values.ndim == 2)
     fewest = min(trained, default=len(seeds))
     row |= _by_rule(claim, methods) | {"seeds": fewest}
-    # Of a claim whose metric is one of the printed tasks that one is all.
+    # If the claim's metric is one of the printed tasks, only that task counts.
     printed = printed_values(claim, claim.a[0], (claim.metric,))
     if len(enough) < len(printed):
         kind = "tasks" if claim.on_hpatches else "columns"
@@ -352,11 +354,11 @@ def verdict(
 
 
 def wrong_by_chance(table: pd.DataFrame) -> str:
-    """A sentence on how many verdicts may be wrong by chance alone, which open comparisons could have
-    been as well.
+    """Return a sentence on how many verdicts may be wrong by chance alone. Open comparisons count too,
+    since they could have been wrong as well.
 
     Args:
-        table: of `judge`; minima and computations, which have no interval, are left out.
+        table: from `judge`; minima and computations, which have no interval, are left out.
     """
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
     decided = (judged["verdict"] != OPEN).sum()
@@ -365,8 +367,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
 
 
 def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
-    """The verdict on a claim by its rule alone, whatever runs the methods' values come from, with the
-    numbers behind it: by columns of `TABLE`."""
+    """Return the verdict on a claim by its rule alone, whatever runs the methods' values come from, and
+    the numbers behind it, by columns of `TABLE`."""
     labels = {key: method.label or key for key, method in methods.items()}
     if claim.given:
         better, worse = claim.given
@@ -410,24 +412,24 @@ def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
 
 
 def _deciding(claim: Claim, compared: Sequence[Comparison]) -> tuple[int, Comparison, float]:
-    """The comparison that decides a claim.
+    """Find the comparison that decides a claim.
 
     Returns:
         1 where it is for the claim, -1 where it is against it and 0 where it leaves the claim open; the
         comparison; and the confidence of the interval to show. An interval that leaves the claim open
-        has the claim's bound in it.
+        contains the claim's bound.
     """
     cells = dict.fromkeys(comparison.cell for comparison in compared)
     fewer = {"any_difference": 1, "most_difference": len(cells) // 2 + 1}
     needed = fewer.get(claim.statistic, len(cells))
-    # Several intervals hold together (Bonferroni).
+    # Several intervals are simultaneous (Bonferroni).
     for_it = 1 - (1 - CONFIDENCE) / (len(cells) if needed < len(cells) else 1)
     together = len(compared) if needed > 1 else len(compared) // len(cells)
     against_it = 1 - (1 - CONFIDENCE) / together
 
     def standing(comparison: Comparison) -> tuple[int, float, float]:
-        """The side, how far the interval is from the other side, and the value: each larger where it is
-        better for the claim."""
+        """Return the side, the interval's distance from the other side, and the value: each is larger
+        where it is better for the claim."""
         estimate = comparison.estimate
         held = _side(claim, *estimate.limits(for_it)) > 0
         lost = _side(claim, *estimate.limits(against_it)) < 0
@@ -441,7 +443,7 @@ def _deciding(claim: Claim, compared: Sequence[Comparison]) -> tuple[int, Compar
 
 
 def comparisons(claim: Claim, methods: Methods) -> list[Comparison]:
-    """All comparisons that a claim makes, by pairing, then by cell. A claim on a ratio compares
+    """Return all comparisons that a claim makes, by pairing, then by cell. A claim on a ratio compares
     logarithms."""
     named = {key: methods[key] for key in (*claim.a, *claim.b)}
     if claim.is_ratio:
@@ -455,7 +457,7 @@ def comparisons(claim: Claim, methods: Methods) -> list[Comparison]:
             for run in method.runs()
             for cell in cells
         ]
-    # Of few seeds all methods together tell more of the residual than two.
+    # With few seeds, all methods together estimate the residual better than two do.
     trained = [method for method in named.values() if method.values.ndim == 2]
     alike = claim.is_ratio and len(trained) > 2 and len({method.seeds for method in trained}) == 1
     few = alike and 2 <= len(trained[0].values) < OWN_SPREAD
@@ -477,7 +479,7 @@ def comparisons(claim: Claim, methods: Methods) -> list[Comparison]:
 
 
 def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float:
-    """The claim's statistic computed from the paper's printed values, for the pairing and the cell that
+    """Compute the claim's statistic from the paper's printed values, for the pairing and the cell that
     decide; NaN where the paper does not print them."""
     if decides.b:
         claim = replace(claim, a=(decides.a,), b=(decides.b,))
@@ -494,9 +496,9 @@ def _printed(claim: Claim, decides: Comparison, cells: Sequence[str]) -> float:
 
 
 def _side(claim: Claim, low: float, high: float, bounds: Sequence[float] = ()) -> int:
-    """1 where an interval lies wholly on the claim's side of all bounds, -1 where it lies wholly on the
-    other side, else 0. The bounds are the claim's own by default."""
-    # A count that is just the bound is decided by it.
+    """Return 1 where an interval lies wholly on the claim's side of all bounds, -1 where it lies wholly
+    on the other side, else 0. The bounds are the claim's own by default."""
+    # A count that equals the bound is decided by that bound alone.
     bounds = bounds or ([claim.bound] if low == high == claim.bound else claim.bounds)
     low, high = _oriented(claim, low, high)
     ends = [_oriented(claim, end, end)[1] for end in bounds]
@@ -506,7 +508,7 @@ def _side(claim: Claim, low: float, high: float, bounds: Sequence[float] = ()) -
 
 
 def _oriented(claim: Claim, low: float, high: float) -> tuple[float, float]:
-    """The ends of an interval so that less is better for the claim; of `within` the distances from 0."""
+    """Orient an interval's ends so that less is better; for `within`, return distances from 0."""
     if claim.direction == "within":
         return max(low, -high, 0.0), max(-low, high)
     return (-high, -low) if claim.direction in ("greater", "at_least") else (low, high)

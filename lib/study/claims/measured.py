@@ -1,4 +1,4 @@
-"""Methods' values with their resamples, as claims are judged by, from records."""
+"""Methods' values and their resamples, read from records, by which claims are judged."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,23 +22,24 @@ def values_of(
     sets: Sequence[str],
     arrays: Mapping[str, Values] = {},
 ) -> Values:
-    """The values of the methods that a claim names, by its metric.
+    """Return the values of the methods that a claim names, by its metric.
 
-    Only of these methods, so that a claim is about all columns that they have where others have fewer.
+    Other methods are left out, so that a claim is about all columns of its own methods even where others
+    have fewer.
 
         table = judge(claims, lambda claim: values_of(claim, runs, study.source.sets), study)
 
     Args:
-        claim: whose metric is "fpr95" (the columns of `lib.study.report.frames`), one of these
-            columns, a task of HPatches, "map" (its three tasks), or one of `arrays`.
-        runs: records of one profile and data. Those without the probe `resampled_fpr95` leave their
-            claims without resamples of test points. Of HPatches those count that were measured there.
+        claim: its metric is "fpr95" (the columns of `lib.study.report.frames`), one of these columns, a
+            task of HPatches, "map" (its three tasks), or one of `arrays`.
+        runs: records of one profile and data. If they lack the probe `resampled_fpr95`, their claims
+            have no resamples of test points. For HPatches, only runs measured there count.
         sets: the data source's three sets, in the order of their roles.
-        arrays: by metric what is no number of a record, e.g. of a curve or a probe: by method's key as
-            `lib.study.claims.verdict` takes values.
+        arrays: by metric, values that are not numbers of a record, e.g. of a curve or a probe; by the
+            method's key, as `lib.study.claims.verdict` takes values.
 
     Returns:
-        By method's key; {} where no run is of a method that the claim names.
+        Values by the method's key; {} where no run is of a method that the claim names.
     """
     if claim.metric in arrays:
         return arrays[claim.metric]
@@ -54,16 +55,16 @@ def values_of(
 
 
 def fpr95_by_column(runs: Runs, sets: Sequence[str]) -> Methods:
-    """FPR95 of each method along the columns that all of them have, with the resamples of test points.
+    """Return FPR95 of each method in the columns that all of them have, with resamples of test points.
 
     Args:
-        runs: records of one profile and data, with the probe `resampled_fpr95` of every test set; where
-            one has none, no method has resamples. Non-matching pairs are counted by the probe
+        runs: records of one profile and data, with the probe `resampled_fpr95` of every test set; if
+            one lacks it, no method has resamples. Non-matching pairs are counted by the probe
             `distance_histogram` of any run.
         sets: as `frames.by_column` takes them.
 
     Returns:
-        By key; cells are named as its columns.
+        Values by the method's key; cells have the names of the columns.
 
     Raises:
         ValueError: as `frames.by_column`.
@@ -74,7 +75,7 @@ def fpr95_by_column(runs: Runs, sets: Sequence[str]) -> Methods:
     rows = []
     for key, _, seed in table.index:
         method = key, None if pd.isna(seed) else seed
-        # What was trained on none of the sets stands in all columns.
+        # A method that was trained on none of the sets is in all columns.
         untrained = by_training.get((*method, None))
         rows.append([(untrained or by_training[*method, train], test) for train, test in columns])
     cells = [cell for row in rows for cell in row]
@@ -93,8 +94,8 @@ def fpr95_by_column(runs: Runs, sets: Sequence[str]) -> Methods:
 def by_method(
     table: pd.DataFrame, drawn: np.ndarray | None = None, freedom: float = math.inf
 ) -> Methods:
-    """Of a frame of `frames.wide`, a column a cell, each method by its key, with (kinds, runs, cells, B)
-    resamples, of so many degrees of freedom."""
+    """Return each method of a frame of `frames.wide`, with one column per cell, by its key. The method's
+    resamples are (kinds, runs, cells, B), with so many degrees of freedom."""
     measured = {}
     rows = pd.Series(range(len(table)), table.index)
     for (key, label), own in rows.groupby(level=frames.METHOD, sort=False):
@@ -107,12 +108,12 @@ def by_method(
 
 
 def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = frames.TASKS) -> Methods:
-    """HPatches' numbers of each method, with resamples of what its sequences show, as `by_things`.
+    """Return HPatches' numbers of each method, with resamples of what its sequences show (`by_things`).
 
     Verification is over pairs of all sequences, so its cell has no spread over them.
 
     Args:
-        runs: of `frames.hpatches_numbers`.
+        runs: from `frames.hpatches_numbers`.
         tasks: the cells.
     """
     parts = [frames.by_sequence(runs, task) for task in tasks]
@@ -120,16 +121,17 @@ def hpatches_by_task(runs: pd.DataFrame, tasks: Sequence[str] = frames.TASKS) ->
 
 
 def by_things(runs: pd.DataFrame, parts: Sequence[tuple[pd.DataFrame, Sequence[str]]]) -> Methods:
-    """Numbers of each method, with resamples of what single sequences or images show.
+    """Return numbers of each method, with resamples of the things that single sequences or images show.
 
-    Those that show one thing go together, and the deviations of n things are widened by √(n / (n − 1)).
+    Those that show one thing are drawn together. Deviations of n things are widened by √(n / (n − 1)).
 
     Args:
-        runs: as of `frames.wide`, a column a cell.
-        parts: of each cell the parts of its mean, a row a run, and what each shows; none does not move.
+        runs: as from `frames.wide`, with one column per cell.
+        parts: for each cell, the parts of its mean (one row per run) and what each part shows. A cell
+            without parts does not move.
 
     Returns:
-        By key; without resamples where there is one thing alone.
+        Values by the method's key; without resamples where there is only one thing.
     """
     moved, counts = zip(
         *(resampled_means(part.to_numpy(float), things, SEQUENCES_DRAWN) for part, things in parts),

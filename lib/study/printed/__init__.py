@@ -1,7 +1,7 @@
-"""The values the papers print in their tables, one row a value, read from the CSVs beside this file.
+"""The values that the papers print in their tables, one row per value, from the CSVs beside this file.
 
-The digits were read from two transcriptions of a paper where there are two; where one was damaged, the
-other, the row's printed mean and a table that prints the same value with more digits settled it.
+Where a paper has two transcriptions, the digits were read from both. Damaged digits were settled by the
+other transcription, the row's printed mean and a table that prints the same value with more digits.
 """
 
 from pathlib import Path
@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 PRINTED = Path(__file__).parent
-# What benchmarks print of themselves: eth_sfm of ahojnnes/local-feature-evaluation.
+# Values that a benchmark itself publishes: eth_sfm of ahojnnes/local-feature-evaluation.
 BENCHMARKS = PRINTED / "benchmarks"
-# What names a row, and what is said of a value; all else of a CSV tells the cells of a row apart.
+# Columns that name a row and columns that describe a value; the others tell the cells of a row apart.
 ROW_COLUMNS = ("paper", "table", "key", "label", "row", "block", "length")
 VALUE_COLUMNS = ("text", "value", "decimals", "unit", "bold", "note")
 
@@ -22,14 +22,14 @@ def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:
     Args:
         paper: the paper's name in the file names, e.g. `adasample`.
         table: the table's name, e.g. `table1`.
-        folder: of CSVs.
+        folder: the folder of the CSVs.
 
     Returns:
-        One row a printed value. `key` names the method (a recipe's key where the study computes
+        One row per printed value. `key` names the method (a recipe's key where the study computes
         it), `label` is for display, `length` the descriptor's number of dimensions, `train` and
         `test` the roles of the sets ("" where the value has none), `statistic` what the value is,
-        `text` the value as printed, `value` it as float64, `decimals` how many digits it has after the
-        point, `unit` its unit ("1" for a pure number). Further columns are the table's own; some
+        `text` the value as printed, `value` the same as float64, `decimals` its number of digits after
+        the point, `unit` its unit ("1" for a pure number). Further columns are the table's own; some
         tables have `row`, the paper's own name of the row where `label` says more, `block`, a part
         of the table that is compared within itself, `bold`, and `note`, what decided a damaged cell.
 
@@ -43,11 +43,11 @@ def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:
 
 
 def all_cells() -> pd.DataFrame:
-    """The cells of all printed tables, in the tables' own order.
+    """Return the cells of all printed tables, in the tables' own order.
 
     Returns:
-        As `printed`, and "paper", "table" and "row" (the name that the paper itself gives the row).
-        What a table does not have is "".
+        As `printed`, with the columns "paper", "table" and "row" (the paper's own name of the row).
+        Columns that a table does not have are "".
     """
     tables = [path.stem.split("_", 1) for path in sorted(PRINTED.glob("*.csv"))]
     frames = [printed(paper, table).assign(paper=paper, table=table) for paper, table in tables]
@@ -56,5 +56,5 @@ def all_cells() -> pd.DataFrame:
 
 
 def cell_columns(cells: pd.DataFrame) -> list[str]:
-    """The names of the columns that tell the cells of a row apart."""
+    """Return the names of the columns that tell the cells of a row apart."""
     return [name for name in cells if name not in (*ROW_COLUMNS, *VALUE_COLUMNS)]

@@ -1,1 +1,1 @@
-"""Reporting: the papers' printed values, fixed claims, tables, figures and the report; no torch."""
+"""Reporting without torch: the papers' printed values, fixed claims, tables, figures and the report."""

@@ -1,8 +1,8 @@
 """AdaSample (Zhang et al.): what its notebooks compute from records.
 
-Table 3's tests (Sec. 5.4), which test gave its printed p-values, and Figure 3 with Eq. 12, 22 to 24 from
-the probe `lib.probes.gradient_norms`: S stages of training, C classes, c places a class, NaN where a
-place holds no candidate. FPR95 is in percent, p and power are in [0, 1].
+For Table 3 (Sec. 5.4): its tests, and the test that gave its printed p-values. For Figure 3 and Eq. 12,
+22 to 24: numbers from the probe `lib.probes.gradient_norms`, with S stages of training, C classes and c
+places a class, NaN where a place holds no candidate. FPR95 is in percent, p and power are in [0, 1].
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from lib.study.open import Runs
 from lib.study.printed import printed
 from lib.study.report.frames import wide, with_columns
 
-# By run its probe.
+# Run -> its probe.
 Probes = Mapping[str, Mapping[str, np.ndarray]]
 MEAN = "mean of the runs"
-# What the paper says that Pearson's r is above.
+# Pearson's r is above this value according to the paper.
 CLAIMED = 0.8
 LEVEL = 0.05
-# Of the power asked about: runs of each method, the effects tried, and the power that is wanted.
+# For `power_table`: runs of each method, the wanted power, and the effects tried.
 RUNS, WANTED = (5, 10, 20), 0.8
 EFFECTS = np.arange(24) / 5
 
@@ -32,16 +32,16 @@ EFFECTS = np.arange(24) / 5
 # Table 3
 
 
-# Of a comparison, one column of the paper's six; the lower method is the one that has a p-value.
+# Columns of a comparison, which is one of the paper's six columns; the lower method has the p-value.
 COMPARED = ["lower_mean", "lower_std", "higher_mean", "higher_std", "gain", "p"]
-# The paper's of each method; half a unit of the last digit that is printed of p, and what rounding adds.
+# The paper's runs of each method; half a unit of the last printed digit of p, plus rounding error.
 PRINTED_RUNS, HALF = 5, 0.5e-3 + 1e-9
-# What the printed p-values fit best, see `forms_table`.
+# The form of the test that fits the printed p-values best; see `forms_table`.
 LIKELIEST = "normal, continuity + ties"
 
 
 def comparisons() -> pd.DataFrame:
-    """Table 3 with one row a column of the paper, indexed by the columns' short names.
+    """Return Table 3 with one row per column of the paper, indexed by the columns' short names.
 
     Returns:
         "lower_mean", "lower_std", "higher_mean", "higher_std" in percent, "gain" in percent, "p"; the
@@ -57,19 +57,19 @@ def comparisons() -> pd.DataFrame:
 
 
 def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
-    """What each form of the test would need to give the printed p-values, best form first.
+    """Compare forms of the test by how many of the printed p-values they can give, best form first.
 
-    The paper names the Mann-Whitney test and a significance level. Of five runs against five, ties
+    The paper names the Mann-Whitney test and a significance level. For five runs against five, ties
     allowed, each form of it (exact or asymptotic, with continuity correction or without, one- or
-    two-sided) can give only few values, which are all enumerated.
+    two-sided) can give only a few values, all of which are enumerated.
 
     Args:
         paper: the printed `comparisons`.
 
     Returns:
-        Indexed by "form" and "sides": "fits", how many of the p-values it can give, "untied", how many
-        of them without tied runs; then for each comparison the U with the fewest tied runs, with the
-        sizes of the tied groups in brackets, or NaN.
+        Indexed by "form" and "sides": "fits", how many of the p-values the form can give, and "untied",
+        how many of them without tied runs; then for each comparison the U with the fewest tied runs,
+        with the sizes of the tied groups in brackets, or NaN.
     """
     outcomes, p_values = significance.mann_whitney_outcomes(PRINTED_RUNS, PRINTED_RUNS)
     ties = outcomes["ties"].str.replace(r"(.+)", r" (\1)", regex=True)
@@ -85,15 +85,15 @@ def forms_table(paper: pd.DataFrame) -> pd.DataFrame:
 
 
 def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
-    """Holm's correction over the paper's own six p-values, as printed and made exact.
+    """Apply Holm's correction to the paper's own six p-values, as printed and made exact.
 
     Args:
         paper: the printed comparisons.
 
     Returns:
-        The baseline's "FPR95"; p "as printed" and its "Holm"; the "U" with the fewest tied runs that it
-        came from by the likeliest form, NaN where that cannot give it; the exact p of this U, "at least"
-        and "at most" since it depends on where ties are, each with its "Holm".
+        The baseline's "FPR95"; p "as printed" and its "Holm"; "U", the one with the fewest tied runs
+        that gives the printed p by the likeliest form; the exact p of this U, "at least" and "at
+        most" because it depends on where the ties are, each with its "Holm".
     """
     outcomes, p_values = significance.mann_whitney_outcomes(PRINTED_RUNS, PRINTED_RUNS)
     implied = []
@@ -114,10 +114,11 @@ def holm_table(paper: pd.DataFrame) -> pd.DataFrame:
 
 
 def p_table(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
-    """Runs tested: one-sided p in three forms, Holm's correction of the exact one, effect sizes.
+    """Test runs: one-sided p in three forms, Holm's correction of the exact one, and effect sizes.
 
     Args:
-        lower, higher: a row a run, a column a comparison; `lower` is said to be lower.
+        lower, higher: one row per run, one column per comparison; `lower` is lower under the
+            alternative.
 
     Returns:
         Columns "U"; p "exact", "asympt." and with continuity correction "contin.", and "Holm"; "A", the
@@ -139,15 +140,15 @@ def p_table(lower: pd.DataFrame, higher: pd.DataFrame) -> pd.DataFrame:
 
 
 def power_table(effects: pd.Series) -> pd.DataFrame:
-    """Power of the exact one-sided test at given effects, and the effect that a wanted power takes.
+    """Tabulate the power of the exact one-sided test at given effects, and the effect for 80% power.
 
     Args:
-        effects: by comparison, as of `lib.statistics.significance.effect_sizes`.
+        effects: by comparison, from `lib.statistics.significance.effect_sizes`.
 
     Returns:
-        One row a comparison with its "effect", columns (level of the test, number of runs); then "sum",
-        the number of rejections to expect of as many tests with these effects, and the effect "for 80%"
-        power, NaN if none of `EFFECTS` has it.
+        One row per comparison with its "effect" and its power, columns (level of the test, number of
+        runs); then "sum", the expected number of rejections over these tests, and "for 80%", the effect
+        with that power, NaN if none of `EFFECTS` has it.
     """
     levels = {"one test at 5%": LEVEL, "first of six by Holm": LEVEL / 6}
     columns = {("", "effect"): [*effects, np.nan, np.nan]}
@@ -183,21 +184,21 @@ LOSS_READINGS = {
 
 
 def probes_of(runs: Runs, name: str = "adasample_aug_gen") -> Probes:
-    """The probes of a recipe's runs, by run, each with "squared", the distance squared."""
+    """Return the probes of a recipe's runs, by run, each with "squared", the squared distance."""
     probes = {run.job.title: run.probe("gradient_norms") for run in runs if run.job.name == name}
     return {run: {**probe, "squared": probe["distance"] ** 2} for run, probe in probes.items()}
 
 
 def correlations(probes: Probes, readings: Mapping[str, Reading] = READINGS) -> pd.DataFrame:
-    """Pearson's r with its 95% interval over classes, a row a reading, stage and run.
+    """Compute Pearson's r with its 95% interval over classes, one row per reading, stage and run.
 
     Args:
-        probes: by run, with the same stages.
-        readings: by name.
+        probes: run -> probe, with the same stages.
+        readings: name -> reading.
 
     Returns:
-        Columns `reading`, `stage` (fraction of training), `run`, `r`, `low`, `high`; the mean over the
-        runs, each with classes of its own, is the run `MEAN`.
+        Columns `reading`, `stage` (fraction of training), `run`, `r`, `low`, `high`. The run `MEAN` is
+        the mean over the runs, each of which has its own classes.
     """
     random = np.random.default_rng(0)
     rows = []
@@ -211,9 +212,9 @@ def correlations(probes: Probes, readings: Mapping[str, Reading] = READINGS) -> 
 
 
 def pearson_values(probes: Probes, seeds: int) -> Measured:
-    """r per class for the claims, (seeds, train sets × stages), with resamples of each run's classes.
+    """Return r per class for the claims, (seeds, train sets × stages), with resamples of classes.
 
-    The runs of a train set stand side by side.
+    Classes are resampled for each run. The probes of a train set's runs are adjacent.
     """
     random = np.random.default_rng(0)
     values = _by_seed(
@@ -228,18 +229,18 @@ def pearson_values(probes: Probes, seeds: int) -> Measured:
 
 
 def _by_seed(by_run: Sequence, seeds: int) -> np.ndarray:
-    """(seeds, train sets × stages, …) from (runs, stages, …)."""
+    """Reshape (runs, stages, …) to (seeds, train sets × stages, …)."""
     values = np.array(by_run)
     by_train_set = values.reshape(-1, seeds, *values.shape[1:])
     return by_train_set.swapaxes(0, 1).reshape(seeds, -1, *values.shape[2:])
 
 
 def constants(probes: Probes) -> pd.DataFrame:
-    """M of Eq. 23, ‖∇_θ L‖ / ‖∇_x L‖: a row a sample, with its "run", "stage" and "M", and what that is
-    over the median of its run and stage, "relative".
+    """Compute M of Eq. 23, ‖∇_θ L‖ / ‖∇_x L‖, with one row per sample.
 
-    The denominator is the norm at the network's output, before normalisation, over the triplet's
-    three patches. Samples whose hinge is zero have no gradient and no M.
+    Columns are "M", "run", "stage" and "relative", M over the median of its run and stage. The
+    denominator is the norm at the network's output, before normalisation, over the triplet's three
+    patches. Samples whose hinge is zero have no gradient and no M.
     """
     parts = []
     for run, probe in probes.items():
@@ -252,10 +253,12 @@ def constants(probes: Probes) -> pd.DataFrame:
 
 
 def approximation_errors(probes: Probes, seeds: int) -> np.ndarray:
-    """How far Eq. 23 is off with one M a stage: the median of |M_i / M − 1| in percent, M the median.
+    """Return the error of Eq. 23 with one M per stage, in percent.
+
+    It is the median of |M_i / M − 1|, M the median.
 
     Returns:
-        (seeds, train sets × stages); the runs of a train set stand side by side.
+        (seeds, train sets × stages); the probes of a train set's runs are adjacent.
     """
     table = constants(probes)
     table["off"] = 100 * (table["relative"] - 1).abs()
@@ -266,13 +269,13 @@ def approximation_errors(probes: Probes, seeds: int) -> np.ndarray:
 
 
 def hinge_table(probes: Probes) -> pd.DataFrame:
-    """Loss against squared distance over the candidates of a training batch, a row a stage.
+    """Compare loss and squared distance over the candidates of a training batch, one row per stage.
 
     Returns:
-        Index the fraction of training; Pearson's r of the loss and d_pos² with its 95% interval over
-        classes, of all classes together and as the mean within a class; `power`, the median of d_pos²/L
-        over positive losses, by what power of d_pos² the loss grows there, with its 5% and 95%; and
-        the fraction of zero hinges.
+        Indexed by the fraction of training: Pearson's r of the loss and d_pos² with its 95% interval
+        over classes, over all classes together and as the mean within a class; `power`, the power of
+        d_pos² with which the loss grows, as the median of d_pos²/L over positive losses, with its 5% and
+        95%; and the fraction of zero hinges.
     """
     mean = correlations(probes, LOSS_READINGS).query("run == @MEAN")
     r = mean.pivot(index="stage", columns="reading", values=["r", "low", "high"])

@@ -1,9 +1,9 @@
-"""A table or figure of a paper as its notebook opens, shows, saves and judges it.
+"""A table or figure of a paper, as its notebook opens, shows, saves and judges it.
 
 shown = open_artefact("dsm/table3", profile, data, results, seeds)
 shown.judge(values)                           # verdicts in one table; tables/dsm/table3_verdicts.csv
 shown.table(frame)                            # a table; tables/dsm/table3.csv
-shown.figure(figure, "What it shows", frame)  # a figure; figures/dsm/table3.png, and what it draws
+shown.figure(figure, "What it shows", frame)  # a figure; figures/dsm/table3.png, and its data as CSV
 """
 
 import re
@@ -30,15 +30,15 @@ from lib.study.report import figures
 
 @dataclass(frozen=True)
 class Artefact:
-    """One table or figure of a paper, of one profile and one data source.
+    """One table or figure of a paper, for one profile and one data source.
 
-    While the reference is read nothing is saved (`Study.saving`).
+    Nothing is saved while the reference is read (`Study.saving`).
 
     Attributes:
-        name: the notebook's below notebooks/, e.g. "adasample/table1"; it begins the names of the files
-            that are saved.
+        name: the notebook's path below notebooks/, e.g. "adasample/table1", with which the names of
+            saved files begin.
         study: profile, data and folders.
-        runs: its records.
+        runs: the artefact's records.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Artefact:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The data source's sets of patches, in the order of their roles, then those that only test."""
+        """The data source's sets of patches, in the order of their roles, then the test-only sets."""
         return self.study.source.tested
 
     def table(
@@ -57,19 +57,19 @@ class Artefact:
         decimals: int | Mapping[str, int] = 2,
         caption: str = "",
     ) -> None:
-        """Show a table, and save it as CSV with six digits.
+        """Show a table and save it as CSV with six digits.
 
         Args:
-            frame: its index is a column if it has a name.
-            name: follows the artefact's in the file's name; none for the artefact's own table.
-            decimals: digits after the point, for all floats or by column's name (last level).
-            caption: stands above.
+            frame: the table; its index becomes a column if it has a name.
+            name: appended to the artefact's name in the file name; empty for the artefact's own table.
+            decimals: digits after the decimal point, for all floats or by column name (last level).
+            caption: shown above the table.
         """
         self.save(frame, name)
         display(HTML(as_html(frame, decimals, caption)))
 
     def save(self, frame: pd.DataFrame, name: str = "") -> None:
-        """Save a table that is too long to show, as `table` does."""
+        """Save a table as `table` does without showing it, if it is too long to show."""
         flat = _with_index(frame)
         if flat.columns.nlevels > 1:
             flat.columns = [" ".join(str(part) for part in head if part) for head in flat.columns]
@@ -79,12 +79,12 @@ class Artefact:
     def figure(
         self, figure: Figure, alt: str, frame: pd.DataFrame | None = None, name: str = ""
     ) -> None:
-        """Show a figure at 100 px an inch, save it as PNG, and what it draws as CSV.
+        """Show a figure at 100 px an inch, save it as PNG, and save its data as CSV.
 
         Args:
-            figure: closed here.
-            alt: the picture in words, for those who do not see it.
-            frame: what is drawn, saved as `table` saves it; None where a table of the artefact holds it.
+            figure: the figure, which is closed here.
+            alt: a description of the picture for readers who do not see it.
+            frame: the data drawn, saved as `table` does; None if a table of the artefact holds them.
             name: as for `table`.
         """
         if frame is not None:
@@ -106,15 +106,15 @@ class Artefact:
         """Judge the paper's claims on this artefact, and show and save the verdicts as one table.
 
         Args:
-            values: by method's key as `lib.study.claims.verdict` takes them, or a function that gives
-                them for a claim; by default FPR95 and HPatches' numbers of the artefact's runs.
-            seeds: in the order of the arrays' first axis; by default the study's for tables; none where
-                values without seeds are of a computation.
-            artefact: as the claims name it, or several; by default from the artefact's own name, e.g.
-                "Table 1".
-            computed: by key, values of a computation, which have no seeds; claims on these are judged at
-                any size.
-            ids: of the claims, in place of `artefact`.
+            values: method's key -> values as `lib.study.claims.verdict` takes them, or a function that
+                returns them for a claim; by default FPR95 and HPatches' numbers of the artefact's runs.
+            seeds: in the order of the arrays' first axis; by default the study's seeds for tables; empty
+                if values without seeds come from a computation.
+            artefact: its name in the claims, e.g. "Table 1", or several; by default made from its own
+                name.
+            computed: key -> values of a computation, which have no seeds; claims on these are judged in
+                any profile.
+            ids: ids of the claims, in place of `artefact`.
 
         Raises:
             ValueError: there are no such claims, or values do not fit.
@@ -125,11 +125,11 @@ class Artefact:
         judged = [claim for claim in claims.read_claims() if claim.id in ids]
         judged = judged or [claim for name in names for claim in claims.read_claims(paper, name)]
         values = partial(values_of, runs=self.runs, sets=self.sets) if values is None else values
-        # What is computed comes last.
+        # Claims on computed values come last.
         judged.sort(key=lambda claim: bool(computed.keys() & claim.a))
         table = claims.judge(judged, values, self.study, seeds, computed)
         self.save(table, "verdicts")
-        # Sentences without a number of ours are folded below the others, if there are any.
+        # Sentences for which we have no number are folded below the others, if there are any others.
         unmeasured = table["observed"].isna()
         parts = [verdicts_as_html(rows) for _, rows in table.groupby(unmeasured)]
         fold = (
@@ -144,7 +144,7 @@ class Artefact:
 
 
 class Refused(ValueError):
-    """A notebook's parameter that cannot be taken. IPython shows it in one line, without a traceback."""
+    """A notebook parameter that is not accepted. IPython shows it in one line, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
@@ -161,19 +161,19 @@ def open_artefact(
     real: str | None = None,
     **options: object,
 ) -> Artefact:
-    """The artefact that a notebook's parameters name, with its records: read, or made there and then.
+    """Open the artefact that a notebook's parameters name, and read its records or make them.
 
-    Shows one line that says where the numbers come from, and has figures drawn in the study's style.
+    One line is shown that says where the numbers come from. Figures get the study's style.
 
     Args:
-        name: the notebook's below notebooks/.
+        name: the notebook's path below notebooks/.
         profile, data, results, seeds, real: as for `lib.study.open.open_study`.
-        jobs: from a study to the records it needs; by default those of the catalogue.
-        options: of `jobs`, e.g. ``checkpoints``.
+        jobs: function from a study to the jobs whose records it needs; by default the catalogue's.
+        options: options of `jobs`, e.g. ``checkpoints``.
 
     Raises:
-        Refused: a parameter, for what `open_study` and `jobs` refuse.
-        RuntimeError, DamagedRecord: as for `lib.study.open.records_of`, which makes what is missing.
+        Refused: `open_study` or `jobs` refuses a parameter.
+        RuntimeError, DamagedRecord: as for `lib.study.open.records_of`, which makes missing records.
     """
     try:
         study = open_study(profile, data, results, seeds, real=real)
@@ -187,12 +187,12 @@ def open_artefact(
 
 
 def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption: str = "") -> str:
-    """A table as HTML, rounded, the same on every machine; a dot where a value is missing.
+    """Return a rounded table as HTML, the same on every machine, with a dot for a missing value.
 
     Args:
-        table: any frame, with one or two levels of heads; its index is shown if it has a name.
-        decimals: digits after the point of floats, for all or by (last level of) column name.
-        caption: stands above.
+        table: any frame, with one or two levels of column heads; its index is shown if it has a name.
+        decimals: digits after the decimal point of floats, for all or by (last level of) column name.
+        caption: shown above the table.
     """
     shown = _with_index(table)
     cells = {}
@@ -211,12 +211,12 @@ def as_html(table: pd.DataFrame, decimals: int | Mapping[str, int] = 2, caption:
 
 
 def verdicts_as_html(verdicts: pd.DataFrame) -> str:
-    """Verdicts as one HTML table: the sentence, the printed value, ours with its interval, the verdict.
+    """Return verdicts as one HTML table: sentence, printed value, ours with its interval, verdict.
 
-    A reason that all verdicts share stands once, below the table.
+    A reason that all verdicts share is shown once, below the table.
 
     Args:
-        verdicts: of `lib.study.claims.judge`.
+        verdicts: from `lib.study.claims.judge`.
     """
     shown = verdicts[["sentence", "printed", "rival", "verdict", "why"]].replace("", None)
     estimates = verdicts[["observed", "low", "high", "unit"]].itertuples(index=False)
@@ -235,7 +235,7 @@ def _estimate(observed: float, low: float, high: float, unit: str) -> str | None
 
 
 def _with_index(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with its index as columns, if it has a name."""
+    """Return the table with its index as columns, if the index has a name."""
     return table.reset_index(drop=not any(table.index.names))
 
 
@@ -248,5 +248,5 @@ def _cell(value: object, digits: int) -> str:
         return "·"
     if not isinstance(value, float):
         return escape(str(value))
-    # What is rounded to 0 has no sign.
+    # A value that rounds to 0 has no sign.
     return f"{value:z.{digits}f}".replace("-", "−")

@@ -1,8 +1,8 @@
-"""Methods compared: their mean FPR95 and the changes from one to another, with intervals.
+"""Comparisons of methods: their mean FPR95 and the changes from one to another, with intervals.
 
 FPR95 is in percent. Intervals are those of `lib.statistics.intervals` at 95%: over seeds, paired where
-they are shared, and jointly over what was tested on; without ends where one seed leaves the spread
-unknown.
+methods share them, and jointly over the test points or sequences. They have no ends if a single seed
+leaves the spread unknown.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -23,11 +23,11 @@ WHOLE, DEFAULT = "the whole ladder", "default"
 
 
 def intervals(estimates: Mapping[Hashable, Estimate], name: str) -> pd.DataFrame:
-    """A row an estimate: its value, and the ends of its interval, "from" and "to".
+    """Tabulate estimates, one per row: the value, and the ends of its interval, "from" and "to".
 
     Args:
-        estimates: by the rows' names.
-        name: of the value; of a "ratio" estimates are of logarithms, and exp of them is shown.
+        estimates: row's name -> estimate.
+        name: the value's column. For "ratio" the estimates are logarithms, and their exp is shown.
     """
     rows = [(estimate.value, *estimate.limits()) for estimate in estimates.values()]
     table = pd.DataFrame(rows, pd.Index(list(estimates)), [name, "from", "to"])
@@ -35,8 +35,10 @@ def intervals(estimates: Mapping[Hashable, Estimate], name: str) -> pd.DataFrame
 
 
 def with_tests(estimates: Mapping[Hashable, Estimate], name: str) -> pd.DataFrame:
-    """`intervals` with the two-sided "p" that the estimate is 0 and, by Holm's correction over all rows,
-    "Holm"."""
+    """Add to `intervals` the two-sided "p" that the estimate is 0, and "Holm", the corrected p.
+
+    Holm's correction is over all rows.
+    """
     p_values = [estimate.p_value() for estimate in estimates.values()]
     return intervals(estimates, name).assign(p=p_values, Holm=holm(p_values))
 
@@ -45,7 +47,7 @@ def fpr95_of(groups: Mapping[str, Runs]) -> Methods:
     """FPR95 of groups of runs on one train set, (seeds, test sets), with resamples of test points.
 
     Args:
-        groups: by the name to show, the runs of one method.
+        groups: name to show -> the runs of one method.
     """
     job = next(iter(groups.values()))[0].job
     measured = {}
@@ -55,18 +57,18 @@ def fpr95_of(groups: Mapping[str, Runs]) -> Methods:
 
 
 def methods(runs: Runs) -> Methods:
-    """`fpr95_of` each method by its label, of runs on one train set, in the order to show."""
+    """Return `fpr95_of` each method, by label, for runs on one train set, in the order to show."""
     return fpr95_of(frames.by_label(runs))
 
 
 def over_triplets(
     distances: np.ndarray, numbers: Callable[[np.ndarray], np.ndarray], **about: object
 ) -> Measured:
-    """Numbers computed from each run's triplets, with resamples of the triplets, the same for every run.
+    """Compute numbers from each run's triplets, with resamples of the triplets that all runs share.
 
     Args:
         distances: (…, seeds, T).
-        numbers: from (…, seeds, T) or (…, seeds, B, T) to (seeds, cells) or (seeds, cells, B).
+        numbers: function from (…, seeds, T) or (…, seeds, B, T) to (seeds, cells) or (seeds, cells, B).
         about: further fields of `Measured`.
     """
     count = distances.shape[-1]
@@ -76,52 +78,51 @@ def over_triplets(
 
 
 def levels(measured: Methods) -> pd.DataFrame:
-    """By "method" its "mean", the interval "from" and "to", and the number of "seeds", at least 1."""
+    """Tabulate by "method" the "mean", its interval "from" and "to", and the number of "seeds" (≥ 1)."""
     means = {name: contrast([(1.0, method)]) for name, method in measured.items()}
     table = intervals(means, "mean").rename_axis("method")
     return table.assign(seeds=[estimate.seeds for estimate in means.values()])
 
 
 def levels_at_rates(runs: Runs) -> pd.DataFrame:
-    """`levels` of `methods`, after each one's learning "rate"."""
+    """Return the `levels` of `methods`, each preceded by its learning "rate"."""
     lr = {run.job.label: f"{run.job.recipe.optimizer.options['lr']:g}" for run in runs}
     return pd.DataFrame({"rate": lr}).join(levels(methods(runs))).rename_axis("method")
 
 
 def changes(measured: Methods, pairs: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
-    """By "changed" the "change" of the mean in points and its interval "from" and "to".
+    """Tabulate by "changed" the "change" of the mean in points, with its interval "from" and "to".
 
     Args:
-        measured: methods by name.
-        pairs: by what is changed, the names of the method with it and of the one without.
+        measured: method's name -> values.
+        pairs: name of the change -> names of the method with it and of the method without it.
     """
     differences = {name: difference(measured[a], measured[b]) for name, (a, b) in pairs.items()}
     return intervals(differences, "change").rename_axis("changed")
 
 
 def listed(points: pd.Series, decimals: int = 1) -> str:
-    """Changes by name with their signs, e.g. "margin 2 (+1.3), w_i = 1 (−0.4)"; "none" of none."""
+    """List changes by name with their signs, e.g. "margin 2 (+1.3), w_i = 1 (−0.4)", or "none"."""
     texts = [f"{name} ({change:+.{decimals}f})" for name, change in points.items()]
     return ", ".join(texts).replace("(-", "(−") or "none"
 
 
 def rungs(labels: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The pairs of a ladder, for `changes`: by label each method but the first, and the one before."""
+    """Pair each method of a ladder but the first with the one before it, by label, for `changes`."""
     return {above: (above, below) for below, above in pairwise(labels)}
 
 
 def rungs_table(runs: Runs) -> pd.DataFrame:
-    """A ladder from one method to another, one choice at a time: the change that each choice makes, and
-    its share of the whole change.
+    """Tabulate a ladder of methods: the change by each choice, and its share of the whole change.
 
     Args:
-        runs: of rungs, as for `methods`; each changes one choice of the one before it.
+        runs: runs of the rungs, as for `methods`; each rung changes one choice of the one before it.
 
     Returns:
-        By "rung" `levels_at_rates` under "FPR95", and under "change" and "share (%)" the changes with
-        their intervals; last `WHOLE`, from the first rung to the last. Shares, by the delta method, are
-        given only where the interval of the whole change lies below 0: without a gain there is none to
-        share.
+        Indexed by "rung": `levels_at_rates` under "FPR95", and the changes and shares with their
+        intervals under "change" and "share (%)". The last row is `WHOLE`, from the first rung to the
+        last. Shares, by the delta method, are given only if the interval of the whole change lies below
+        0, because without a gain there is nothing to share.
     """
     measured = methods(runs)
     first, *_, last = measured
@@ -144,8 +145,10 @@ def rungs_table(runs: Runs) -> pd.DataFrame:
 
 
 def significantly_changed(table: pd.DataFrame) -> str:
-    """Two sentences: which rungs of a `rungs_table`, the whole ladder included, lower FPR95 and which
-    raise it, by intervals that leave out 0."""
+    """Say in two sentences which rungs of a `rungs_table` lower FPR95, and which raise it.
+
+    The whole ladder is included. A change counts if its interval excludes 0.
+    """
     change = table["change"].dropna()
     sure = {"lowered": change["to"] < 0, "raised": change["from"] > 0}
     return "\n".join(
@@ -155,15 +158,16 @@ def significantly_changed(table: pd.DataFrame) -> str:
 
 
 def common_rows(printed: pd.DataFrame, measured: Methods) -> pd.DataFrame:
-    """The rows that a printed table of UBC PhotoTour and ours share, in the order of the paper's means.
+    """Return the rows common to a printed table of UBC PhotoTour and ours, sorted by the paper's means.
 
     Args:
-        printed: of `lib.study.printed.printed`.
-        measured: FPR95 by key, of `lib.study.claims.measured.fpr95_by_column`.
+        printed: from `lib.study.printed.printed`.
+        measured: FPR95 by key, from `lib.study.claims.measured.fpr95_by_column`.
 
     Returns:
         Index (`key`, `label`); columns `paper` and `ours`, the mean FPR95 over the columns that ours
-        has, `from`, `to` and `seeds` of `levels`, and whether the row was `trained`.
+        has, `from`, `to` and `seeds` of `levels`, and `trained`, whether the method was trained. The
+        highest mean of the paper comes first.
     """
     columns = next(iter(measured.values())).cells
     paper = frames.printed_by_column(printed, columns)["Mean"].rename("paper")
@@ -174,16 +178,16 @@ def common_rows(printed: pd.DataFrame, measured: Methods) -> pd.DataFrame:
 
 
 def effects(by_recipe: Mapping[str, Methods]) -> pd.DataFrame:
-    """By how much each option changes FPR95 from that of the default.
+    """Tabulate how much each option changes FPR95 from that of the default.
 
     Args:
-        by_recipe: by recipe and option FPR95 in percent, (seeds, test sets); each recipe has the option
-            `DEFAULT`.
+        by_recipe: recipe -> option -> FPR95 in percent, (seeds, test sets); `DEFAULT` is an option of
+            each recipe.
 
     Returns:
-        A row an option, in the order given: `recipe`, `option`, `mean` FPR95 (%), `sd` of it over the
-        `seeds`, and the `change` from the recipe's default in points, with its interval `from` and `to`.
-        The default's own change is missing.
+        One row per option, in the order given: `recipe`, `option`, `mean` FPR95 (%), its standard
+        deviation `sd` over the `seeds`, and the `change` from the recipe's default in points, with its
+        interval `from` and `to`. The default's own change is missing.
     """
     tables = {}
     for recipe, options in by_recipe.items():

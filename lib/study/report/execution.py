@@ -1,6 +1,6 @@
 """The report: notebooks executed by papermill, several at once, a page for each, and an index.
 
-The pages need no network: pictures lie in them, equations are MathML, and there is one style sheet.
+The pages work offline: pictures are embedded, equations are MathML, and there is one style sheet.
 """
 
 import ast
@@ -27,31 +27,32 @@ from lib.processes import Task, printed, run
 from lib.study.open import ROOT, Runs, Study
 from lib.study.report.reference import saved_files
 
-# What README says first, from its scope to the end of its findings.
+# The first part of README, from its scope to the end of its findings.
 _FINDINGS = re.compile(r"(\*\*Scope\.\*\*.*?)<!-- end of findings -->", re.DOTALL)
 
-# What the report passes for a notebook's parameters other than profile, data and results, so that a
-# value changed by hand in a saved notebook does not come into the report.
+# Values that the report passes for notebooks' parameters other than profile, data and results, so that a
+# value changed by hand in a saved notebook does not get into the report.
 PARAMETERS: Mapping[str, object] = {
     **dict.fromkeys(("seeds", "real", "scenes", "train_set", "images")),
     **{"also": [], "checkpoints": [], "descriptor": "tcdesc_dsm_aug"},
     **{"one_camera": True, "longest_side": 1024},
 }
 
-# Kernels on this machine alone need no encryption, and each would say that it has none; ended, some say
-# that they were interrupted. What a cell gets wrong is told by papermill.
+# Local kernels need no encryption, but each would log that it has none, and some log an interrupt when
+# they are shut down. Papermill reports the errors of cells.
 QUIET = ["--log-level=CRITICAL"]
-# By artefact's name its jobs' records, as they stand.
+# Artefact's name -> records of its jobs, in their current state.
 RunsByArtefact = Mapping[str, Runs]
 
 
 def execute(study: Study, runs: RunsByArtefact, results: str, report: Path) -> list[tuple[str, str]]:
-    """Executes copies of the notebooks in the study's folder, as many at once as runs, and writes their
-    pages. What earlier executions saved of these artefacts is removed first.
+    """Execute copies of the notebooks in the study's folder, as many at once as runs; write their pages.
+
+    Files that earlier executions saved for these artefacts are removed first.
 
     Args:
-        study: whose profile and data the notebooks get as parameters.
-        runs: the artefacts' records, as they stand in the folder that is read first.
+        study: its profile and data become the notebooks' parameters.
+        runs: the artefacts' records, in their state in the folder that is read first.
         results: the notebooks' parameter of that name.
         report: the folder of the pages.
 
@@ -70,13 +71,13 @@ def execute(study: Study, runs: RunsByArtefact, results: str, report: Path) -> l
             earlier.unlink(missing_ok=True)
         missing = [f"{r.job.title}, {r.state}: {r.path}" for r in records if not r.readable]
         if missing:
-            # Executed, it would train them itself, one notebook after the other.
+            # The notebook would train the missing runs itself, one notebook after the other.
             why = f"not executed: {len(missing)} of its records are not whole, e.g. {missing[0]}"
             failures.append((notebook, why))
             continue
         page = partial(write_page, copy, report, tuple(runs))
         tasks.append(Task(notebook, partial(_execute, ROOT / notebook, copy, parameters, page)))
-    # A notebook that computes has as many threads as a run, since as many are executed at once.
+    # A notebook gets as many threads as a run, because as many notebooks as runs execute at once.
     outcomes = run(tasks, study.at_once, printed(len(tasks)), study.profile.threads)
     return failures + [
         (task.title, outcome.failure.removeprefix("RuntimeError: "))
@@ -89,7 +90,7 @@ def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callab
     own = own_parameters(notebook)
     source = nbformat.read(notebook, as_version=4)
     if (own.get("profile"), own.get("data")) != (parameters["profile"], parameters["data"]):
-        # What interprets the numbers of the committed notebook says nothing of others.
+        # Cells that interpret the committed notebook's numbers do not apply to other numbers.
         source.cells = [c for c in source.cells if "evidence" not in c.metadata.get("tags", ())]
     copy.parent.mkdir(parents=True, exist_ok=True)
     kernel = _kernel()
@@ -104,14 +105,15 @@ def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callab
             km=kernel,
             progress_bar=False,
             extra_arguments=QUIET,
-            # What a notebook saves is whole when its cell is done.
+            # Files that a notebook saves are complete when its cell is done.
             shutdown_kernel="immediate",
         )
     except Exception as error:
         _kernel.cache_clear()
         run_sync(kernel.shutdown_kernel)(now=True)
         if isinstance(error, papermill.PapermillExecutionError):
-            # Counted from 0 with the cell of parameters that papermill added: from 1 as committed.
+            # The index starts at 0 with the parameter cell that papermill added, so it starts at 1 for
+            # the committed cells.
             raise RuntimeError(f"cell {error.cell_index}, {error.ename}: {error.evalue}") from error
         raise
     finally:
@@ -120,20 +122,22 @@ def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callab
 
 
 def own_parameters(notebook: Path) -> dict[str, object]:
-    """A notebook's parameters with the values that stand in it."""
+    """Return a notebook's parameters with the values written in it."""
     parameters = papermill.inspect_notebook(str(notebook))
     return {name: ast.literal_eval(parameter["default"]) for name, parameter in parameters.items()}
 
 
 @cache
 def _kernel() -> AsyncKernelManager:
-    """The kernel of this process, which executes one notebook after the other: most of them take less
-    time than importing pandas, seaborn and torch anew."""
+    """Return the kernel of this process, which executes its notebooks one after the other.
+
+    Most notebooks take less time than importing pandas, seaborn and torch anew.
+    """
     return AsyncKernelManager(kernel_name="python3")
 
 
 def _clear(kernel, folder: Path) -> None:
-    """Have a kernel forget what a notebook left, except for modules, and work in another folder."""
+    """Make a kernel forget a notebook's variables, but not its modules, and work in another folder."""
     client = kernel.blocking_client()
     client.start_channels()
     client.execute(f"get_ipython().reset()\n__import__('os').chdir({str(folder)!r})", reply=True)
@@ -141,31 +145,31 @@ def _clear(kernel, folder: Path) -> None:
 
 
 def store_outputs(notebook: Path) -> None:
-    """Executes a notebook with its own parameters and stores its outputs in it.
+    """Execute a notebook with its own parameters and store its outputs in it.
 
     Raises:
-        nbclient.exceptions.CellExecutionError: a cell failed; the notebook is left as it was.
+        nbclient.exceptions.CellExecutionError: a cell failed; the notebook stays unchanged.
     """
     executed = nbformat.read(notebook, as_version=4)
     metadata = deepcopy(executed.metadata)
-    # A slow kernel sends what it prints in several messages.
+    # A slow kernel sends its output in several messages.
     quiet = {"record_timing": False, "coalesce_streams": True, "extra_arguments": QUIET}
     NotebookClient(executed, resources={"metadata": {"path": notebook.parent}}, **quiet).execute()
-    # Those of the execution hold versions.
+    # The execution's metadata hold versions.
     executed.metadata = metadata
     nbformat.write(executed, notebook)
 
 
 def write_page(notebook: Path, report: Path, names: Collection[str]) -> None:
-    """Write an executed notebook's page, its text and outputs without code.
+    """Write an executed notebook's page: its text and outputs, without code.
 
     Args:
-        notebook: the executed copy, whose last folder and name are the artefact's.
+        notebook: the executed copy; its last folder and its file name are those of the artefact.
         report: the folder of pages.
-        names: of the artefacts that have a page, e.g. "adasample/table1", to which links lead.
+        names: names of the artefacts that have a page to link to, e.g. "adasample/table1".
 
     Raises:
-        Exception: of latex2mathml, an equation is not understood.
+        Exception: latex2mathml does not understand an equation.
     """
     name = "/".join(notebook.with_suffix("").parts[-2:])
     page = report / f"{name}.html"
@@ -173,7 +177,7 @@ def write_page(notebook: Path, report: Path, names: Collection[str]) -> None:
     text = partial(_html, (ROOT / "notebooks" / name).parent, page, report, names)
     exporter.register_filter("markdown2html", text)
     body, _ = exporter.from_notebook_node(nbformat.read(notebook, as_version=4))
-    # What is too wide scrolls by itself, by the keyboard as well.
+    # Wide parts scroll on their own, with the keyboard as well.
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = body.replace('<div class="output_html', '<div tabindex="0" class="output_html')
     link = os.path.relpath(notebook, page.parent)
@@ -188,16 +192,16 @@ def write_index(
     failures: Sequence[tuple[str, str]],
     **texts: str,
 ) -> Path:
-    """Write the index of the pages that a report's folder holds, and the style sheet.
+    """Write the index of the pages in a report's folder, and the style sheet.
 
     Args:
         report: the folder of pages.
         copies: the folder of the executed notebooks; those without a page are left out.
-        verdicts: of `lib.study.report.reference.saved_verdicts`.
-        runs: as of `execute`.
-        failures: what failed, and why; named at the head.
-        texts: `heading`, which names profile and data, and `reproduced`, how far the reference was; the
-            latter may be empty.
+        verdicts: from `lib.study.report.reference.saved_verdicts`.
+        runs: as for `execute`.
+        failures: what failed and why, listed at the top.
+        texts: `heading`, which names profile and data, and `reproduced`, which says how far the
+            reference was reproduced and may be empty.
 
     Returns:
         The index's path.
@@ -213,11 +217,11 @@ def write_index(
         "index.html",
         title="AdaSample, DSM, TCDesc and HyNet under one protocol",
         titles=titles,
-        # Tables by their numbers, figures by theirs, then what no paper prints.
+        # Tables by number, then figures by number, then artefacts that no paper prints.
         pages=sorted(titles, key=lambda name: ("/table" not in name, "/figure" not in name, name)),
         tally=pd.crosstab(rows["paper"], rows["verdict"]),
         claims=rows.to_dict("records"),
-        # Three digits, with a minus sign that a line is not broken at.
+        # Three digits, with a minus sign at which a line does not break.
         number=lambda value: f"{float(value):.3g}".replace("-", "−") if value != "" else "",
         findings=_html(ROOT, page, report, titles, findings),
         runs=[(record, name) for name, records in runs.items() for record in records],
@@ -229,28 +233,28 @@ def write_index(
 
 
 def title(notebook: Path) -> str:
-    """A notebook's first heading."""
+    """Return a notebook's first heading."""
     cells = nbformat.read(notebook, as_version=4).cells
-    # What failed has a cell of papermill's above.
+    # A failed notebook has a cell by papermill above the heading.
     texts = (cell.source for cell in cells if cell.cell_type == "markdown")
     return next(text.partition("\n")[0][2:] for text in texts if text.startswith("# "))
 
 
 def mathml(latex: str, display: str = "inline") -> str:
-    """An equation as MathML, which browsers typeset themselves.
+    """Return an equation as MathML, which browsers typeset themselves.
 
     Args:
-        latex: without delimiters.
+        latex: the equation without delimiters.
         display: "inline" or "block".
     """
-    # HTML needs no namespace. A norm's closing bar, base of an exponent, would be stretched alone.
+    # HTML needs no namespace. A norm's closing bar with an exponent would be stretched on its own.
     typeset = convert(latex, display=display).replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")
     return typeset.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')
 
 
 @cache
 def _exporter() -> HTMLExporter:
-    """One for all notebooks, since it compiles its templates."""
+    """Return one exporter for all notebooks, because it compiles its templates."""
     return HTMLExporter(
         template_name="basic",
         embed_images=True,
@@ -261,13 +265,13 @@ def _exporter() -> HTMLExporter:
 
 
 def _html(folder: Path, page: Path, report: Path, names: Iterable[str], markdown: str) -> str:
-    """Markdown with equations as MathML and with links to pages, or else to files of the repository.
+    """Convert Markdown to HTML with MathML equations, and links to pages or else to repository files.
 
     Args:
-        folder: that links start from.
-        page: where the text will stand.
+        folder: the folder that links are relative to.
+        page: the page that will hold the text.
         report: the folder of pages.
-        names: of the artefacts that have a page.
+        names: names of the artefacts that have a page.
         markdown: the text.
     """
     pages = {ROOT / f"notebooks/{name}.ipynb": report / f"{name}.html" for name in names}

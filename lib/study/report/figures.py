@@ -1,7 +1,8 @@
 """Figures that several notebooks draw, grey pictures in figures, and the study's style.
 
-The style is `study.mplstyle` beside this file: sized for a journal's column, in Okabe and Ito's palette,
-which the colour-blind can tell apart. Methods differ in marker or line as well, for grey prints.
+The style is `study.mplstyle` next to this file. It is sized for a journal's column and uses Okabe and
+Ito's palette, which colour-blind readers can tell apart. Methods also differ in marker or line, for grey
+prints.
 """
 
 import io
@@ -27,13 +28,13 @@ from lib.study.report.frames import LEVELS, PROTOCOLS, TASKS
 DOUBLE_WIDTH = 7.2
 # Light, middle and dark, so that grey prints keep the order.
 LEVEL_COLOURS = {"easy": "#56B4E9", "hard": "#D55E00", "tough": "#000000"}
-# Of a task of HPatches.
+# Parts of an HPatches task.
 PARTS = ("intra", "inter", "viewpoint", "illumination", "all")
 # Light enough to be told apart on grey photographs.
 ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
-# Pixels an inch of photographs, as a notebook shows them: with more, files would be large for nothing.
+# Pixels per inch of photographs, as a notebook shows them; more would only make files larger.
 DENSITY = 100
-# Between the patches of a mosaic, px.
+# Gap between the patches of a mosaic, px.
 GAP = 4
 
 
@@ -44,9 +45,10 @@ def use_style() -> None:
 
 
 def png(figure: Figure) -> bytes:
-    """A figure's PNG at 200 dpi. It holds no time and no version: one figure, the same bytes.
+    """Return a figure as PNG at 200 dpi, without time or version, so that its bytes are reproducible.
 
-    128 colours of the figure's own are enough for lines and grey patches, and halve what is committed.
+    A palette of 128 colours is enough for lines and grey patches, and halves the size of committed
+    files.
     """
     drawn = io.BytesIO()
     content = io.BytesIO()
@@ -58,14 +60,14 @@ def png(figure: Figure) -> bytes:
 def intervals(
     axes: Axes, frame: pd.DataFrame, value: str, labels: Sequence[str], **look: object
 ) -> None:
-    """Draw a row of a frame as a dot with its interval, the first on top.
+    """Draw each row of a frame as a dot with its interval, the first row on top.
 
     Args:
-        axes: to draw on; row n stands at n.
+        axes: to draw on; row n is at y = n.
         frame: with columns "from" and "to"; an interval without ends is left out.
         value: the column of the dots.
-        labels: of the rows.
-        look: for `Axes.errorbar`.
+        labels: labels of the rows.
+        look: options of `Axes.errorbar`.
     """
     rows = range(len(frame))
     lengths = frame[["from", "to"]].astype(float).sub(frame[value], axis=0).abs().where(np.isfinite).T
@@ -82,13 +84,13 @@ def _seeds(axes: Axes, methods: Iterable[Measured]) -> None:
 
 
 def changes_figure(methods: Methods, changed: pd.DataFrame, note: str) -> Figure:
-    """Each seed of each method as a dot with mean and interval, and beside them what changes.
+    """Draw each method's seeds with their mean and interval, and next to them the changes.
 
     Args:
-        methods: by name, the first on top; FPR95 in percent.
-        changed: of `lib.study.report.changes.changes`. Where it is named by methods, a change stands in
-            its method's row; else changes have rows of their own.
-        note: profile and data; stands above.
+        methods: name -> FPR95 in percent, the first on top.
+        changed: from `lib.study.report.changes.changes`. If its rows are named by methods, a change is
+            drawn in its method's row; else changes have rows of their own.
+        note: profile and data, shown above.
     """
     own_rows = not set(changed.index) <= set(methods)
     changed = changed if own_rows else changed.reindex(list(methods))
@@ -107,10 +109,10 @@ def changes_figure(methods: Methods, changed: pd.DataFrame, note: str) -> Figure
 
 
 def options_figure(changed: pd.DataFrame) -> Figure:
-    """What each option changes in FPR95, a row an option and a marker a recipe.
+    """Draw how much each option changes FPR95, with a row per option and a marker per recipe.
 
     Args:
-        changed: rows of `lib.study.report.changes.effects`.
+        changed: rows from `lib.study.report.changes.effects`.
     """
     figure, axes = plt.subplots(figsize=(5.8, 0.9 + 0.24 * len(changed)))
     axes.axvline(0, color="0.5", lw=1)
@@ -123,10 +125,10 @@ def options_figure(changed: pd.DataFrame) -> Figure:
 
 
 def means_figure(common: pd.DataFrame, methods: Methods, where: str) -> Figure:
-    """Mean FPR95 of each method, the paper's and, with seeds and intervals, ours.
+    """Draw the mean FPR95 of each method: the paper's, and ours with seeds and intervals.
 
     Args:
-        common: of `lib.study.report.changes.common_rows`.
+        common: from `lib.study.report.changes.common_rows`.
         methods: FPR95 by key.
         where: profile and data of ours.
     """
@@ -145,17 +147,16 @@ def means_figure(common: pd.DataFrame, methods: Methods, where: str) -> Figure:
 
 
 def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
-    """HPatches' three tasks (Balntas et al., CVPR 2017), a panel each, a row a method; a bar is the
-    task's number.
+    """Draw HPatches' three tasks (Balntas et al., CVPR 2017), one panel per task, one row per method.
 
-    Markers are its parts, coloured by level. All are means over seeds, whose spread is in
-    `lib.study.report.frames.by_task`.
+    A bar is the task's number. Markers are its parts, coloured by level. All are means over seeds, whose
+    spread is in `lib.study.report.frames.by_task`.
 
     Args:
-        runs: of `lib.study.report.frames.hpatches_numbers`; its first method is on top.
-        note: profile, data and seeds; stands above.
+        runs: from `lib.study.report.frames.hpatches_numbers`; its first method is on top.
+        note: profile, data and seeds, shown above.
     """
-    # It imports `scipy.stats`, half a second that no other figure here needs.
+    # Imported here because seaborn loads `scipy.stats`, which takes half a second.
     import seaborn as sns
 
     mean = frames.means(runs).droplevel("key")
@@ -183,18 +184,19 @@ def tasks_figure(runs: pd.DataFrame, note: str) -> Figure:
 def show(
     axes: Axes, grey: np.ndarray, width: float | None = None, first: tuple[int, int] = (0, 0)
 ) -> None:
-    """Draw a grey picture, without axes around it; they get its pixels' coordinates, and keep them.
+    """Draw a grey picture without frame or ticks; the axes take its pixel coordinates and keep them.
 
     Args:
         axes: to draw on.
         grey: (H, W), 0 to 255.
-        width: inches that it is drawn in; it is reduced to `DENSITY`. None draws it as it is.
-        first: x and y of its first pixel, where it is a part of a larger one.
+        width: width of the drawing in inches, to which the picture is reduced at `DENSITY`; None keeps
+            its size.
+        first: x and y of its first pixel, if it is part of a larger picture.
     """
     x, y = first
     high, wide = grey.shape
     edges = (x - 0.5, x + wide - 0.5, y + high - 0.5, y - 0.5)
-    # As long as it is where it has the width that it is drawn in.
+    # The picture's longer side, in pixels, when it is drawn at this width.
     seen = grey if width is None else reduced(grey, round(DENSITY * width * max(high, wide) / wide))
     axes.imshow(seen, cmap="gray", vmin=0, vmax=255, interpolation="nearest", extent=edges)
     axes.autoscale(False)
@@ -202,25 +204,26 @@ def show(
 
 
 def outline(axes: Axes, region: np.ndarray, colour: str) -> None:
-    """Draw what an affine map (2, 3) makes of the unit circle, and of its hand along x.
+    """Draw the image of the unit circle, and of its radius along x, under an affine map (2, 3).
 
-    A dark rim keeps light lines visible on light ground. Smooth edges would double the file's size.
+    A dark rim keeps light lines visible on a light background. Smooth edges would double the file's
+    size.
     """
     angle = np.linspace(0, 2 * np.pi, 97)
     circle = region @ np.stack([np.cos(angle), np.sin(angle), np.ones_like(angle)])
-    # The circle starts where the hand ends.
+    # The circle starts where the radius ends.
     line = np.column_stack([region[:, 2], circle])
     for shade, thickness in (("black", 2.2), (colour, 1.2)):
         axes.plot(*line, color=shade, lw=thickness, antialiased=False)
 
 
 def mosaic(axes: Axes, patches: np.ndarray, labels: Sequence[object]) -> np.ndarray:
-    """Draw patches (rows, columns, s, s) on white, each row with a label before it.
+    """Draw patches (rows, columns, s, s) on white, each row with a label on its left.
 
     Args:
         axes: to draw on, in pixels of the mosaic.
         patches: grey values.
-        labels: of the rows.
+        labels: labels of the rows.
 
     Returns:
         (columns,) left edges of the columns, px.

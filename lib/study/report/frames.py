@@ -1,12 +1,12 @@
 """Records as tidy frames, one row for each number of a run, and ways to lay these frames out.
 
 **FPR95 along the six columns of UBC PhotoTour's protocol** (Brown et al., PAMI 2011): train on one set,
-test on the other two. `liberty`, `notredame` and `yosemite` are roles: of another data source the first
-set stands in the role of Liberty, the second in that of Notre Dame, the third in Yosemite's. Places on
-which nobody trains stand in further columns, by their own names.
+test on the other two. `liberty`, `notredame` and `yosemite` are roles: the first set of another data
+source has the role of Liberty, the second that of Notre Dame, the third that of Yosemite. Test-only
+places have further columns under their own names.
 
-**HPatches** (Balntas et al., CVPR 2017), in the numbers of `lib.benchmarks.hpatches`, percent. Papers'
-tables differ in the protocol, above all in that of retrieval, so every head names it.
+**HPatches** (Balntas et al., CVPR 2017): the numbers of `lib.benchmarks.hpatches`, in percent. Papers'
+tables differ in the protocol, above all for retrieval, so every column head names the protocol.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,10 +23,10 @@ METHOD = ["key", "label"]
 RUN = [*METHOD, "seed"]
 ROLES = ("liberty", "notredame", "yosemite")
 SHORT = {"liberty": "Lib", "notredame": "Ntr", "yosemite": "Yos"}
-# As in lib.data.hpatches.release, which needs OpenCV.
+# Copied from lib.data.hpatches.release, which needs OpenCV.
 LEVELS = ("easy", "hard", "tough")
 TASKS = ("verification", "matching", "retrieval")
-# By the key of a number, what it is. Imbalanced verification has 0.2 positives to a negative.
+# Key of a number -> its protocol. Imbalanced verification has 0.2 positives per negative.
 PROTOCOLS = {
     "verification": "verification: AP, 1 to 5",
     "matching": "matching: mAP",
@@ -37,16 +37,16 @@ FPR95 = "FPR95"
 
 
 def tidy(runs: Runs, measure: str, test_set: str | None = None) -> pd.DataFrame:
-    """All numbers of a measure.
+    """Return all numbers of a measure.
 
     Args:
         runs: records.
         measure: the module of `lib.benchmarks`, e.g. "fpr95".
-        test_set: that the numbers are of; None for all.
+        test_set: the test set of the numbers; None for all.
 
     Returns:
-        One row a record, test set and number: `key`, `label`, `train_set`, `seed` (missing where nothing
-        was trained), `profile`, `data`, single values that the run changes of its profile, `test_set`,
+        One row per record, test set and number: `key`, `label`, `train_set`, `seed` (missing if nothing
+        was trained), `profile`, `data`, scalars that the run overrides in its profile, `test_set`,
         `metric` (the number's key) and `value`.
     """
     rows = [
@@ -60,12 +60,12 @@ def tidy(runs: Runs, measure: str, test_set: str | None = None) -> pd.DataFrame:
 
 
 def fpr95(runs: Runs) -> pd.DataFrame:
-    """FPR95 in percent of every record and test set, the expected value over tie orders; as `tidy`."""
+    """Return FPR95 in percent of every record and test set, expected over tie orders, as `tidy`."""
     return tidy(runs, "fpr95").query("metric == 'expected'").drop(columns="metric")
 
 
 def epochs(runs: Runs) -> pd.DataFrame:
-    """FPR95 at the end of each epoch, from 1: as `tidy`, with `epoch` and `FPR95 (%)` for the number."""
+    """Return FPR95 at the end of each epoch as `tidy`, with `epoch` (from 1) and `FPR95 (%)`."""
     rows = [
         {**_about(run), "test_set": test_set, "epoch": epoch, "FPR95 (%)": value}
         for run in runs
@@ -76,8 +76,10 @@ def epochs(runs: Runs) -> pd.DataFrame:
 
 
 def steps(runs: Runs) -> pd.DataFrame:
-    """The training curves: one row for each record and recorded step, with `step` and a column for each
-    curve. Records of what nobody trains here have none."""
+    """Return the training curves, one row per record and recorded step.
+
+    Columns are `step` and each curve. Records of methods that are not trained here have none.
+    """
     curves = []
     for run in runs:
         if curve := run.content.get("curve"):
@@ -97,16 +99,16 @@ def _about(run: Record) -> Mapping[str, object]:
 
 
 def tenths(curve: pd.Series) -> tuple[float, float]:
-    """The means of a curve over the first and over the last tenth of its points."""
+    """Return the means of a curve over the first and over the last tenth of its points."""
     tenth = max(1, len(curve) // 10)
     return curve[:tenth].mean(), curve[-tenth:].mean()
 
 
 def by_sign(runs: Runs) -> Runs:
-    """The runs whose descriptors' signs were measured too, as methods of their own.
+    """Return the runs that were also measured by their descriptors' signs, as separate methods.
 
     Their keys end with "_signs" and their labels with "by sign". Their metrics are those of the signs,
-    under the names that the descriptors' metrics have, and they have no probes.
+    under the names of the descriptors' metrics. They have no probes.
     """
     signs = []
     for run in runs:
@@ -122,7 +124,7 @@ def by_sign(runs: Runs) -> Runs:
 
 
 def by_label(runs: Runs) -> dict[str, list[Record]]:
-    """The runs of each method, by its label."""
+    """Return the runs of each method, by its label."""
     labels = {}
     for run in runs:
         labels.setdefault(run.job.label, []).append(run)
@@ -132,12 +134,12 @@ def by_label(runs: Runs) -> dict[str, list[Record]]:
 def wide(
     frame: pd.DataFrame, columns: str = "metric", index: Sequence[str] = tuple(RUN)
 ) -> pd.DataFrame:
-    """One row a run, methods as they come and seeds ascending.
+    """Pivot a tidy frame to one row per run, with methods in the given order and seeds ascending.
 
     Args:
-        frame: of `tidy`, or part of it.
+        frame: from `tidy`, or part of it.
         columns: the column whose values head the columns.
-        index: the columns that tell runs apart; the last is the seed.
+        index: the columns that identify a run; the last is the seed.
 
     Raises:
         ValueError: two numbers fall into one cell.
@@ -147,13 +149,15 @@ def wide(
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds of a frame of `wide`, index (`key`, `label`)."""
+    """Return means over seeds of a frame of `wide`, index (`key`, `label`)."""
     return table.groupby(level=METHOD, sort=False).mean()
 
 
 def summary(table: pd.DataFrame, name: str = "mean") -> dict[str, pd.DataFrame]:
-    """Means over seeds of a frame of `wide`, under a name, and, where a method has several, the standard
-    deviations over them (n − 1) under `sd`."""
+    """Return means over seeds of a frame of `wide` under a name, and standard deviations under `sd`.
+
+    The deviations (n − 1) are given only if a method has several seeds.
+    """
     by_method = table.groupby(level=METHOD, sort=False)
     return {name: by_method.mean()} | ({"sd": by_method.std()} if by_method.size().max() > 1 else {})
 
@@ -161,14 +165,14 @@ def summary(table: pd.DataFrame, name: str = "mean") -> dict[str, pd.DataFrame]:
 def cell_by_cell(
     tables: Mapping[str, pd.DataFrame], cells: Iterable[str]
 ) -> dict[tuple[str, str], pd.Series]:
-    """The columns of several tables, cell by cell, under (cell, name of the table).
+    """Interleave the columns of several tables, cell by cell, under (cell, name of the table).
 
     Args:
-        tables: by name, each with the index (`key`, `label`) and a column a cell.
-        cells: in the order to show; a table that lacks one has no column there.
+        tables: name -> table, with the index (`key`, `label`) and one column per cell.
+        cells: in the order to show; a table that lacks a cell has no column for it.
 
     Returns:
-        Each column by key.
+        The columns, each indexed by key.
     """
     return {
         (cell, whose): table[cell].droplevel("label")
@@ -179,7 +183,7 @@ def cell_by_cell(
 
 
 def named(table: pd.DataFrame, *methods: pd.DataFrame) -> pd.DataFrame:
-    """A table by key with the methods' labels as its index, `Method`.
+    """Return a table with the methods' labels as its index, `Method`, in place of their keys.
 
     Args:
         table: index `key`.
@@ -198,19 +202,19 @@ def beside(
     rows: Sequence[pd.DataFrame] = (),
     name: str = "ours",
 ) -> pd.DataFrame:
-    """A paper's values and ours side by side.
+    """Return a paper's values and ours side by side.
 
     Args:
-        paper: index (`key`, `label`), a column a cell.
-        runs: ours, of `wide`, a column a cell.
-        cells: to show; of either what it has.
-        more: further columns, by key.
+        paper: index (`key`, `label`), one column per cell.
+        runs: ours, from `wide`, one column per cell.
+        cells: cells to show, each for the side that has it.
+        more: further columns, indexed by key.
         rows: frames whose methods are shown, as for `named`; by default the paper's, then ours.
-        name: of our means over seeds.
+        name: column name of our means over seeds.
 
     Returns:
-        Index `Method`. Columns (cell, `paper`, `ours` and, where there are several seeds, `sd` over
-        them), further ones, and (``, `n`), our runs.
+        Index `Method`. Columns (cell, `paper`), (cell, `ours`) and, if there are several seeds, (cell,
+        `sd`) over them; then the further columns, and (``, `n`), the number of our runs.
     """
     columns = cell_by_cell({"paper": paper, **summary(runs, name)}, cells) | dict(more)
     columns["", "n"] = runs.groupby(level="key").size()
@@ -218,22 +222,24 @@ def beside(
 
 
 def column_name(train: str, test: str) -> str:
-    """The compact head of a column, e.g. `Ntr>Lib` for Notre Dame to Liberty."""
+    """Return a column's short head, e.g. `Ntr>Lib` for Notre Dame to Liberty."""
     return f"{SHORT[train]}>{SHORT.get(test, test)}"
 
 
-# By test set, as the papers order them.
+# Ordered by test set, as in the papers.
 COLUMN_NAMES = tuple(column_name(train, test) for test in ROLES for train in ROLES if train != test)
 
 
 def roles_of(sets: Sequence[str]) -> dict[str, str]:
-    """The role of each of a data source's sets. The first three have `ROLES`, in order; sets that only
-    test have their own names."""
+    """Return the role of each of a data source's sets.
+
+    The first three have `ROLES`, in order; test-only sets keep their own names.
+    """
     return dict(zip(sets, (*ROLES, *sets[len(ROLES) :]), strict=True))
 
 
 def own_columns(sets: Sequence[str]) -> dict[str, str]:
-    """By the head of each column the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
+    """Map each column's head to the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
     roles = roles_of(sets)
     return {
         column_name(roles[train], roles[test]): f"{train} > {test}"
@@ -244,17 +250,17 @@ def own_columns(sets: Sequence[str]) -> dict[str, str]:
 
 
 def by_column(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
-    """FPR95 of records along the six columns.
+    """Return FPR95 of records along the six columns.
 
     Args:
-        runs: records of one profile and data. One without a train set (SIFT) fills every column of its
-            test sets. What else it was measured on, such as other pairs of a place, is left out.
-        sets: the data source's three sets, in the order of their roles, then those that only test.
+        runs: records of one profile and data. A record without a train set (SIFT) fills every column of
+            its test sets. Other test sets, such as other pairs of a place, are left out.
+        sets: the data source's three sets in the order of their roles, then the test-only sets.
 
     Returns:
-        FPR95 in percent, index (key, label, seed) as of `wide`, and `Mean`, NaN
-        where no record holds the value; the mean is NaN unless all columns are there. A column that no
-        trained method has is left out, as where a study trains on one set alone.
+        FPR95 in percent, index (key, label, seed) as in `wide`, and `Mean`. A value is NaN if no record
+        holds it; the mean is NaN unless all columns have values. A column that no trained method has is
+        left out, e.g. if a study trains on one set alone.
 
     Raises:
         ValueError: two records hold the same value.
@@ -269,17 +275,19 @@ def by_column(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
 
 
 def of_most_sets(runs: Runs) -> Runs:
-    """The records that can be compared along all columns: those of the methods that are trained on the
-    most sets, and those of methods that nobody trains."""
+    """Return the records that can be compared along all columns.
+
+    These are the records of methods trained on the most sets, and those of methods without training.
+    """
     sets = fpr95(runs).groupby("key")["train_set"].nunique()
     return [run for run in runs if run.job.train_set is None or sets[run.job.name] == sets.max()]
 
 
 def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
-    """A printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
+    """Return a printed table of FPR95 like `by_column`: index (key, label), the columns and `Mean`.
 
     A value without a train set fills both columns of its test set. The mean is the printed one, or that
-    of the columns where they are not all six. No paper has a value of a column that is none of the six.
+    of the columns if they are not all six. No paper has a value in a column other than the six.
     """
     table = _wide(rows.query("statistic == 'fpr95'").assign(seed=0)).droplevel("seed")
     table = table.filter(columns)
@@ -290,11 +298,10 @@ def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES)
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame of values with their `column`. A value without a train set has a row for each column of
-    its test set.
+    """Add the `column` of each value; one without a train set gets a row per column of its test set.
 
     Args:
-        frame: sets are named by their roles, under `train` and `test`.
+        frame: names sets by their roles, under `train` and `test`.
     """
     trains = [[role] if role in ROLES else list(ROLES) for role in frame["train"]]
     frame = frame.assign(train=trains).explode("train").query("train != test")
@@ -302,24 +309,24 @@ def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _wide(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame of FPR95 as `with_columns` takes it, laid out along the six columns and further ones."""
+    """Lay out a frame of FPR95, as for `with_columns`, along the six columns and further ones."""
     table = wide(with_columns(frame), "column")
     return table.reindex(columns=[*COLUMN_NAMES, *table.columns.difference(COLUMN_NAMES, sort=False)])
 
 
 def fpr95_beside(paper: str, table: str, runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
-    """The printed FPR95 of a table and ours side by side, one row a method.
+    """Return the printed FPR95 of a table and ours side by side, one row per method.
 
     Args:
         paper, table: e.g. "hynet", "table1", as for `lib.study.printed.printed`.
-        runs: ours; the means over seeds are shown.
-        sets: as for `by_column`, by whose names the columns of ours are called.
+        runs: our records; their means over seeds are shown.
+        sets: as for `by_column`; their names head our columns.
 
     Returns:
-        Index `Method`, methods that the paper's table does not have last; columns (column, `paper`) and
-        (sets, `ours`), e.g. ("Ntr>Lib", "paper") and ("mini-b > mini-a", "ours"), of those that ours
-        has, and of `Mean`, in percent; then (`ours`, `sd`), the standard deviation of our mean over
-        seeds, and (`ours`, `n`), their number; (``, `dim`) comes first.
+        Index `Method`, with methods that the paper's table lacks last. Columns: (``, `dim`); for the
+        columns that ours has and for `Mean`, (column, `paper`) and (sets, `ours`) in percent, e.g.
+        ("Ntr>Lib", "paper") and ("mini-b > mini-a", "ours"); then (`ours`, `sd`), the standard deviation
+        of our mean over seeds, and (`ours`, `n`), the number of seeds.
     """
     rows = printed(paper, table)
     ours = by_column(runs, sets)
@@ -337,24 +344,23 @@ def fpr95_beside(paper: str, table: str, runs: Runs, sets: Sequence[str]) -> pd.
 
 
 def hpatches_set(runs: Runs) -> str:
-    """The one set of HPatches patches that runs were measured on, "" where none was."""
+    """Return the one set of HPatches patches that runs were measured on, "" if there is none."""
     return next((test_set for run in runs for test_set in run.job.sets_of("hpatches")), "")
 
 
 def hpatches_numbers(
     runs: Runs, test_set: str | None = None, hp_train: str | None = None
 ) -> pd.DataFrame:
-    """All numbers of runs on one set of HPatches patches.
+    """Return all numbers of runs on one set of HPatches patches.
 
     Args:
         runs: records with the measure `hpatches`.
         test_set: the set they were measured on; by default that of `hpatches_set`.
-        hp_train: a set of HPatches patches; a method trained on it is a method of its own, with "_hp"
-            behind its key and "-HP" behind its label.
+        hp_train: a set of HPatches patches; a method trained on it becomes a separate method, with "_hp"
+            added to its key and "-HP" to its label.
 
     Returns:
-        One row a run as of `wide`, every number under its key in percent,
-        NaN where a run does not have it.
+        One row per run as in `wide`, every number under its key in percent, NaN if a run lacks it.
 
     Raises:
         ValueError: two runs of one method and seed.
@@ -366,13 +372,13 @@ def hpatches_numbers(
 
 
 def by_task(runs: pd.DataFrame) -> pd.DataFrame:
-    """The three tasks, a row a method.
+    """Tabulate the three tasks, one row per method.
 
     Args:
-        runs: of `hpatches_numbers`.
+        runs: from `hpatches_numbers`.
 
     Returns:
-        Index the methods' labels in the order given. Columns (protocol, `mean`) in percent and, where
+        Indexed by the methods' labels in the order given. Columns (protocol, `mean`) in percent and, if
         a method has several seeds, (protocol, `sd`) over them; (``, `n`) is the number of runs.
     """
     runs = runs.rename(columns=PROTOCOLS)
@@ -382,17 +388,16 @@ def by_task(runs: pd.DataFrame) -> pd.DataFrame:
 def tasks_beside(
     printed: pd.DataFrame, runs: Runs, fpr95: pd.Series, tasks: Sequence[str] = TASKS
 ) -> pd.DataFrame:
-    """A printed table of FPR95 and tasks, or of tasks alone, and ours side by side.
+    """Return a printed table of tasks, with or without FPR95, and ours side by side.
 
     Args:
-        printed: of `lib.study.printed.printed`, with a `task`, "" of FPR95.
-        runs: records of one train set; what was not measured on HPatches has no such numbers.
-        fpr95: of each run in percent, index as of `wide`, e.g. the "Mean" of
-            `by_column`.
-        tasks: to show.
+        printed: from `lib.study.printed.printed`, with a column `task`, which is "" for FPR95.
+        runs: records of one train set; those not measured on HPatches have no such numbers.
+        fpr95: FPR95 of each run in percent, index as in `wide`, e.g. the "Mean" of `by_column`.
+        tasks: tasks to show.
 
     Returns:
-        As of `beside`, FPR95 and the tasks in percent.
+        As from `beside`, FPR95 and the tasks in percent.
     """
     by_cell = printed.replace({"task": {"": FPR95}})
     paper = by_cell.pivot_table("value", METHOD, "task", sort=False)
@@ -401,13 +406,17 @@ def tasks_beside(
 
 
 def by_sequence(runs: pd.DataFrame, task: str) -> pd.DataFrame:
-    """The columns of a frame of `hpatches_numbers` that are a task's number of a level and a sequence;
-    none of verification, which is over pairs of all sequences."""
-    # A sequence's name begins with its kind, which tells its key from those of kinds and pool sizes.
+    """Return the columns of `hpatches_numbers` that hold a task's number for a level and a sequence.
+
+    Verification has none, because it is over pairs of all sequences.
+    """
+    # A sequence's name begins with its kind, which tells its key from the keys of kinds and pool sizes.
     return runs.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
 
 
 def things_shown(names: pd.Index) -> pd.Index:
-    """What sequences show, by names that end with theirs: v_NAME and i_NAME may show one thing, and so
-    may NAME_left and NAME_right."""
+    """Return what sequences show, from names that end with the sequence's.
+
+    v_NAME and i_NAME may show one thing, and so may NAME_left and NAME_right.
+    """
     return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)

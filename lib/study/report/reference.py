@@ -1,4 +1,4 @@
-"""What is made of the reference: how far results reproduce it, README's tables, and measured effects."""
+"""Uses of the reference: how far results reproduce it, README's tables, and measured effects."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,19 +14,19 @@ from lib.study.catalogue import ARTEFACTS
 from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, OPEN, read_rows, wrong_by_chance
 from lib.study.report.together import FPR95, OPTIMISERS, PHOTOGRAPHS
 
-# Below the reference: the four papers' methods with either optimiser.
+# Path below the reference: the four papers' methods with either optimiser.
 EQUAL_FOOTING = "evening/scenes/tables/together/equal_footing_optimisers.csv"
-# Below the reference: whose verdicts count. The first that has a claim decides; quick judges only
+# Folders below the reference whose verdicts count. The first that has a claim decides; quick judges only
 # computations.
 JUDGED = ("evening/scenes", "evening/photos", "quick/mini")
-# By paper, its method and what it adds to HardNet's training.
+# Paper -> its method, and what the method adds to HardNet's training.
 PAPERS = {
     "adasample": ("AdaSample", "samples hard positives"),
     "dsm": ("DSM", "weights triplets by their difficulty"),
     "hynet": ("HyNet", "mixes inner product and distance"),
     "tcdesc": ("TCDesc", "compares neighbourhoods"),
 }
-# What the labels of this study's networks end with, as its tables have them.
+# Suffix of the labels of this study's networks in its tables.
 EXPORTED = " (exported)"
 OUTCOMES = (HELD, NOT_HELD, OPEN, NOT_JUDGED)
 
@@ -38,12 +38,12 @@ def reproduction(
 
     Args:
         results, reference: folders with `records`, `tables` and `figures`.
-        paths: of the records that were asked for, below `results`.
-        selected: artefacts by name.
+        paths: paths of the requested records, below `results`.
+        selected: names of artefacts.
 
     Returns:
         A sentence on how many of our means over seeds lie in the interval that the reference's seeds
-        leave for another mean, and on the claims whose verdict is another; and the tables and figures
+        predict for another mean, and on the claims whose verdict changed. Then the tables and figures
         that the results lack, as paths in the folder.
     """
     both = [
@@ -53,13 +53,13 @@ def reproduction(
     ]
     if not both:
         return "The reference has none of these records.", []
-    # Of some artefacts alone the reference's records have more measures than ours.
+    # If only some artefacts are selected, the reference's records have more measures than ours.
     ours, theirs = (_means(side) for side in zip(*both, strict=True))
     ours, theirs = ours.align(theirs, join="inner", axis=0)
     # Another mean of n seeds differs from this one by t · sd · √(2/n) at most, in 95% of cases.
     n = theirs["count"]
     tolerance = stats.t.ppf(0.975, n - 1) * theirs["std"] * np.sqrt(2 / n)
-    # Six digits are on record.
+    # Records hold six digits.
     within = (ours["mean"] - theirs["mean"]).abs() <= tolerance + 1e-6 * theirs["mean"].abs()
     now, before = (
         saved_verdicts(folder, selected).set_index("claim")["verdict"] for folder in (results, reference)
@@ -74,8 +74,10 @@ def reproduction(
 
 
 def _means(runs: Sequence[Mapping]) -> pd.DataFrame:
-    """Mean, standard deviation and number of the metrics of runs that differ in their seed alone, where
-    there are two or more."""
+    """Return mean, standard deviation and count of the metrics of runs that differ only in seed.
+
+    Metrics of a single run are left out.
+    """
     runs = [run for run in runs if run.get("seed") is not None]
     numbers = pd.json_normalize([run["metrics"] for run in runs]).select_dtypes("number")
     alike = [run["name"] + repr({**run["config"], "seed": None}) for run in runs]
@@ -84,8 +86,10 @@ def _means(runs: Sequence[Mapping]) -> pd.DataFrame:
 
 
 def saved_files(folder: Path, selected: Collection[str]) -> list[str]:
-    """The tables and figures that artefacts saved below a folder of results, as paths in it, e.g.
-    `tables/adasample/table1_verdicts.csv` of `adasample/table1`."""
+    """List the tables and figures that artefacts saved in a folder of results, as paths in it.
+
+    An example is `tables/adasample/table1_verdicts.csv` of `adasample/table1`.
+    """
     return [
         path.relative_to(folder).as_posix()
         for kind, suffix in (("tables", "csv"), ("figures", "png"))
@@ -95,7 +99,7 @@ def saved_files(folder: Path, selected: Collection[str]) -> list[str]:
 
 
 def saved_verdicts(folder: Path, selected: Iterable[str]) -> pd.DataFrame:
-    """The verdicts that artefacts saved below a folder of results; `notebook` is the artefact's name."""
+    """Read the verdicts that artefacts saved in a folder of results; `notebook` names the artefact."""
     columns = ["claim", "paper", "sentence", "verdict", "low", "notebook"]
     tables = [
         pd.read_csv(file).assign(notebook=name)
@@ -106,13 +110,15 @@ def saved_verdicts(folder: Path, selected: Iterable[str]) -> pd.DataFrame:
 
 
 def fill_in(path: Path, filled_in: Callable[..., str], *source: object) -> None:
-    """Fills in a document in place, by `with_tables` or `with_effects`."""
+    """Fill in a document in place, by `with_tables` or `with_effects`."""
     write_bytes(path, filled_in(path.read_text(encoding="utf-8"), *source).encode())
 
 
 def with_tables(text: str, reference: Path) -> str:
-    """README with its tables between their comments: the scoreboard, and equal footing, which stays
-    as it is where the reference has none."""
+    """Fill in README's tables between their comments: the scoreboard and equal footing.
+
+    Equal footing stays unchanged if the reference has none.
+    """
     tables = {"scoreboard": scoreboard(reference)}
     measured = reference / EQUAL_FOOTING
     if measured.exists():
@@ -125,16 +131,16 @@ def with_tables(text: str, reference: Path) -> str:
 
 
 def with_effects(text: str, table: pd.DataFrame, where: str) -> str:
-    """A document with the marked cells of its tables filled in.
+    """Fill in the marked cells of a document's tables.
 
     Args:
-        text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and what was last filled in,
-            or nothing.
-        table: of `lib.study.report.changes.effects`.
-        where: profile and data. What was last filled in of another profile stays as it is.
+        text: Markdown whose cells hold ``<!-- effect: RECIPE, OPTION -->`` and the last effect filled
+            in, or nothing.
+        table: from `lib.study.report.changes.effects`.
+        where: profile and data. Effects filled in from another profile stay unchanged.
 
     Raises:
-        KeyError: what was filled in of this profile is of an option that the table lacks.
+        KeyError: an effect filled in from this profile is of an option that the table lacks.
     """
     known = table.set_index(["recipe", "option"])
     profile = where.partition(",")[0]
@@ -151,12 +157,11 @@ def with_effects(text: str, table: pd.DataFrame, where: str) -> str:
 
 
 def scoreboard(reference: Path) -> str:
-    """A table in Markdown of the papers and how many of their quoted sentences came out how, and below
-    it how many are decided in all, by what, and how many of the verdicts behind them may be wrong by
-    chance.
+    """Return a Markdown table that counts each paper's quoted sentences by outcome.
 
-    A sentence did not hold where one of its comparisons did not, held where all did, is not judged where
-    none is, and is open otherwise.
+    Below the table, text says how many sentences are decided, by what, and how many of the verdicts
+    behind them may be wrong by chance. A sentence did not hold if one of its comparisons did not, held
+    if all did, is not judged if none is, and is open otherwise.
     """
     verdicts = pd.concat(
         saved_verdicts(reference / size, ARTEFACTS).assign(size=size) for size in JUDGED
@@ -164,7 +169,7 @@ def scoreboard(reference: Path) -> str:
     claims = read_rows().query("kind == 'claim'").set_index("id")
     judged = verdicts.drop_duplicates("claim").set_index("claim").reindex(claims.index)
     claims["verdict"] = judged["verdict"].fillna(NOT_JUDGED)
-    # Quick runs decide nothing: what has a verdict there was computed.
+    # Quick runs decide nothing, so a verdict there was computed.
     claims["computed"] = (judged["size"] == JUDGED[-1]) | (claims["verdict"] == NOT_JUDGED)
     claims["places"] = judged["size"] == JUDGED[0]
     by_sentence = claims.groupby(["paper", "quote"], as_index=False)
@@ -184,20 +189,21 @@ def scoreboard(reference: Path) -> str:
 
 
 def outcome(verdicts: pd.Series) -> str:
-    """What became of a sentence by the verdicts on its comparisons."""
+    """Return a sentence's outcome from the verdicts on its comparisons."""
     if NOT_HELD in set(verdicts):
         return NOT_HELD
     return verdicts.iloc[0] if verdicts.nunique() == 1 else OPEN
 
 
 def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
-    """A table in Markdown of methods: FPR95 and AP of matching in percent with either optimiser, the
-    lowest FPR95 of either first, in bold with the optimiser that its search chose; and below it the
-    same of descriptors that were not trained for it.
+    """Return a Markdown table of methods: FPR95 and AP of matching in percent with each optimiser.
+
+    The lowest FPR95 with either optimiser comes first. Numbers with the optimiser that the method's
+    search chose are bold. Below are the numbers of descriptors that were not trained for the comparison.
 
     Args:
         measured: columns `method` and, e.g., "FPR95 Adam" and "matching of photographs Adam".
-        levels: columns `method`, `optimiser`, missing where none was trained, and, e.g., "FPR95 mean".
+        levels: columns `method`, `optimiser` (missing if nothing was trained) and, e.g., "FPR95 mean".
     """
     methods = measured.set_index("method")
     columns = {
@@ -220,7 +226,7 @@ def equal_footing(measured: pd.DataFrame, levels: pd.DataFrame) -> str:
 
 
 def _markdown(table: pd.DataFrame) -> str:
-    """A table in Markdown, the index first."""
+    """Return a table in Markdown, the index first."""
     head = (table.index.name, *table)
     lines = (head, ["---"] * len(head), *table.itertuples())
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)

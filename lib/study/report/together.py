@@ -1,8 +1,8 @@
-"""The four papers' methods on equal footing: their numbers, which is ahead, and what a step costs.
+"""The four papers' methods on equal footing: their numbers, their order, and the cost of a step.
 
-Rates (FPR95, in percent) are compared by ratios, on their logarithms, where spreads over seeds are alike
-from method to method; average precision (percent) is compared in points. Methods that are ranked have
-the same seeds.
+Rates (FPR95, in percent) are compared by ratios, on their logarithms, where the spread over seeds is
+similar for all methods. Average precision (percent) is compared in points. Ranked methods have the same
+seeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ from lib.study.report.changes import intervals, levels, with_tests
 FPR95, FPR95_WIDE, PHOTOGRAPHS = "FPR95", "FPR95 of wide pairs", "matching of photographs"
 BASE = "HardNet+"
 RATES = (FPR95, FPR95_WIDE)
-# By measure, 1 where lower is better and −1 where higher is.
+# Measure -> 1 if lower is better, −1 if higher is better.
 SIGNS = {**dict.fromkeys(RATES, 1), **dict.fromkeys((PHOTOGRAPHS, *frames.TASKS), -1)}
-# Torch's names of optimisers as readers know them.
+# Torch's name of an optimiser -> its name for readers.
 OPTIMISERS = {"sgd": "SGD", "adam": "Adam"}
-# Px up to which a keypoint of another photograph is a right answer.
+# Distance in px up to which a keypoint in another photograph is a right answer.
 TOLERANCE = 3
 LEVEL = 0.05
-# By paper, what its claims call runs on equal footing.
+# Paper -> name of a run on equal footing -> its name in the claims.
 CLAIM_KEYS = {
     "tcdesc": {"equal_tcdesc_hn_aug": "tcdesc_hn_aug", "equal_hardnet_aug_undamped": "hardnet_long"},
     "dsm": {"dsm_long": "dsm_aug", "equal_hardnet_aug_undamped": "real_margin_1"},
@@ -40,11 +40,11 @@ CLAIM_KEYS = {
 
 
 def by_measure(runs: Runs, study: Study) -> dict[str, Methods]:
-    """Methods by label, all trained on one set, under each of `SIGNS` that the study's data has.
+    """Return methods by label, trained on one set, under each of `SIGNS` that the study's data has.
 
-    Of FPR95 a cell is a column of PhotoTour's protocol, with resamples of test points. HPatches' tasks
-    have one, with resamples of what sequences show. Real places have wide pairs and matching
-    between photographs besides, of which a cell is a place.
+    For FPR95 a cell is a column of PhotoTour's protocol, with resamples of test points. HPatches' tasks
+    have one cell, with resamples of what sequences show. Real places also have wide pairs and matching
+    between photographs, for which a cell is a place.
     """
     source = study.source
     measured = {FPR95: fpr95_by_column(runs, source.tested)}
@@ -62,15 +62,19 @@ def by_measure(runs: Runs, study: Study) -> dict[str, Methods]:
 
 
 def _by_place(frame: pd.DataFrame, ending: str) -> Methods:
-    """The methods of a tidy frame by key. A cell is a test set whose name has this ending and on which
-    all methods were measured."""
+    """Return the methods of a tidy frame, by key.
+
+    A cell is a test set with this ending in its name on which all methods were measured.
+    """
     of_kind = frame[frame["test_set"].str.endswith(ending)]
     return by_method(frames.wide(of_kind, "test_set").dropna(axis="columns"))
 
 
 def without_dampening(runs: Runs) -> Runs:
-    """Runs with one SGD for all: of a method that was trained without its authors' dampening, too, that
-    run in the other's place and under its label."""
+    """Return runs with the same SGD for all methods.
+
+    A method that was also trained without its authors' dampening has that run instead, under its label.
+    """
     alike = {(run.job.name, run.job.seed): run for run in runs if run.job.name not in UNDAMPED_KEYS}
     for run in runs:
         if key := UNDAMPED_KEYS.get(run.job.name):
@@ -80,8 +84,11 @@ def without_dampening(runs: Runs) -> Runs:
 
 
 def claimed_values(claim: Claim, runs: Runs, sets: Sequence[str]) -> Values:
-    """`lib.study.claims.measured.values_of` runs on equal footing, under the names that a claim of DSM
-    or TCDesc, whose setting that is, has for them."""
+    """Return a claim's values from runs on equal footing, by `lib.study.claims.measured.values_of`.
+
+    Runs get the names that a claim of DSM or TCDesc has for them; equal footing is these papers'
+    setting.
+    """
     named = CLAIM_KEYS[claim.paper]
     renamed = [
         replace(run, job=replace(run.job, name=named.get(run.job.name, run.job.name))) for run in runs
@@ -90,7 +97,7 @@ def claimed_values(claim: Claim, runs: Runs, sets: Sequence[str]) -> Values:
 
 
 def by_optimiser(runs: Runs, study: Study) -> dict[str, dict[str, Methods]]:
-    """`by_measure` of the runs with each of `OPTIMISERS`, the methods in the same order under each."""
+    """Return `by_measure` of the runs with each of `OPTIMISERS`, with methods in the same order."""
     trained = [run for own in frames.by_label(runs).values() for run in own if run.job.recipe]
     return {
         name: by_measure([run for run in trained if run.job.recipe.optimizer.name == key], study)
@@ -99,23 +106,23 @@ def by_optimiser(runs: Runs, study: Study) -> dict[str, dict[str, Methods]]:
 
 
 def on_scale(measure: str, methods: Methods) -> Methods:
-    """Methods' values as a measure compares them: logarithms of rates, all else as it is."""
+    """Return methods' values on a measure's scale: logarithms of rates, all else unchanged."""
     if measure not in RATES:
         return methods
     return {label: method.logarithm() for label, method in methods.items()}
 
 
 def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
-    """The change that one optimiser makes in place of another, one row for each method.
+    """Tabulate the change from one optimiser to another, one row per method.
 
     Args:
-        measured: by optimiser, of two, the methods under each measure, e.g. of `by_optimiser`; the
-            second has all that the first has.
+        measured: optimiser -> measure -> methods, for two optimisers, e.g. from `by_optimiser`; the
+            second has all methods of the first.
 
     Returns:
-        Under each measure the mean with either; the "ratio" of rates, or the "change" in points, from
-        the first to the second, with its interval "from" and "to" by the `residual` of all methods with
-        either; and its p by Holm's correction over the methods, "Holm".
+        For each measure, the mean with each optimiser; the "ratio" of rates, or the "change" in points,
+        from the first to the second, with its interval "from" and "to" by the `residual` of all methods
+        with either; and "Holm", its p by Holm's correction over the methods.
     """
     tables = {}
     for measure in next(iter(measured.values())):
@@ -130,17 +137,17 @@ def optimisers(measured: Mapping[str, Mapping[str, Methods]]) -> pd.DataFrame:
 
 
 def pairs(measure: str, methods: Methods) -> pd.DataFrame:
-    """Every two methods, the one with the better mean first.
+    """Compare every two methods, the one with the better mean first.
 
     Args:
-        measure: of `SIGNS`.
-        methods: as for `residual`, which intervals are by, and jointly over what was tested on.
+        measure: one of `SIGNS`.
+        methods: as for `residual`; intervals use it, jointly with the test points or sequences.
 
     Returns:
-        By "better" and "worse" the "ratio" of the second's rate to the first's, or how many points the
-        first is "ahead", with the interval "from" and "to"; the two-sided "p" of that, and by Holm's
-        correction over all pairs "Holm"; the probability that a run of the first is better than one of
-        the second, "improvement", with Newcombe's interval "low" to "high".
+        By "better" and "worse", the "ratio" of the second's rate to the first's, or how many points the
+        first is "ahead", with the interval "from" and "to"; its two-sided "p", and "Holm", the p
+        corrected over all pairs; "improvement", the probability that a run of the first is better than
+        one of the second, with Newcombe's interval "low" to "high".
     """
     methods = on_scale(measure, methods)
     sign = SIGNS[measure]
@@ -159,20 +166,22 @@ def pairs(measure: str, methods: Methods) -> pd.DataFrame:
 
 
 def lower_better(measure: str, methods: Methods) -> pd.Series:
-    """By label the mean on a measure's scale, the lower the better."""
+    """Return the means on a measure's scale, by label, signed so that lower is better."""
     scaled = on_scale(measure, methods)
     return SIGNS[measure] * pd.Series({label: method.values.mean() for label, method in scaled.items()})
 
 
 def draws(measure: str, methods: Methods) -> pd.DataFrame:
-    """Means as of `lower_better` that other studies might find; see `significance.draws`."""
+    """Draw means as from `lower_better` that other studies might find; see `significance.draws`."""
     drawn = significance.draws(list(on_scale(measure, methods).values()))
     return pd.DataFrame(SIGNS[measure] * drawn, columns=list(methods))
 
 
 def ranks(measure: str, methods: Methods) -> pd.DataFrame:
-    """By "method" the "rank" of its mean, 1 the best; "from" and "to", between which it lies in 95% of
-    `draws`; and the share of them in which it is "first"."""
+    """Rank the means by "method": "rank", 1 the best, with its interval "from" and "to", and "first".
+
+    The interval holds 95% of `draws`. "first" is the share of draws in which the method ranks first.
+    """
     drawn = draws(measure, methods).rank(axis=1)
     low, high = np.quantile(drawn, [LEVEL / 2, 1 - LEVEL / 2], axis=0, method="inverted_cdf")
     ranks = {"rank": lower_better(measure, methods).rank(), "from": low, "to": high}
@@ -180,34 +189,35 @@ def ranks(measure: str, methods: Methods) -> pd.DataFrame:
 
 
 def agreement(one: tuple[str, Methods], other: tuple[str, Methods]) -> dict[str, float]:
-    """How far two orders of the same methods agree.
+    """Measure how far two orders of the same methods agree.
 
     Args:
-        one, other: methods and the measure that they stand by.
+        one, other: a measure, and the methods that are ordered by it.
 
     Returns:
-        How many "methods" both have; Kendall's "tau" of their means, 1 for one order and −1 for the
-        reverse; "from" and "to", between which it lies in 95% of joint draws of seeds and test points.
+        "methods", how many both have; "tau", Kendall's τ of their means, 1 for the same order and −1 for
+        the reverse; "from" and "to", between which τ lies in 95% of joint draws of seeds and test
+        points.
     """
     common = [label for label in one[1] if label in other[1]]
     means = [lower_better(*standing)[common] for standing in (one, other)]
     drawn, again = (draws(*standing)[common].to_numpy() for standing in (one, other))
-    # Both begin from one seed; in reverse the second's draws are independent of the first's.
+    # Both draws use one seed; reversed, the second's are independent of the first's.
     tau, low, high = significance.agreement(*means, drawn, again[::-1])
     return {"methods": len(common), "tau": tau, "from": low, "to": high}
 
 
 def cost(runs: Runs, methods: Methods) -> pd.DataFrame:
-    """The time that a step takes, and the gain in FPR95.
+    """Tabulate the time of a training step, and the gain in FPR95.
 
     Args:
-        runs: of `lib.study.artefacts.together`, on one train set.
-        methods: FPR95 of those that are compared.
+        runs: from `lib.study.artefacts.together`, on one train set.
+        methods: FPR95 of the methods to compare.
 
     Returns:
-        By "method" the milliseconds "ms" of a step in its fastest run, which other work on the machine
-        slowed least; "times" those of HardNet+; and the "ratio" of its FPR95 to HardNet+'s with its
-        interval, by the `residual` as in `pairs`.
+        By "method", "ms", the milliseconds of a step in its fastest run, which other work on the machine
+        slowed least; "times", the multiple of HardNet+'s; and the "ratio" of its FPR95 to HardNet+'s
+        with its interval, by the `residual` as in `pairs`.
     """
     own = frames.by_label(runs)
     fastest = {

@@ -1,4 +1,4 @@
-"""What records say about training: searched rates and margins, triplets, topology, stages, epochs.
+"""Training as the records show it: searched rates and margins, triplets, topology, stages, epochs.
 
 FPR95 is in percent.
 """
@@ -22,16 +22,16 @@ from lib.study.report import frames
 from lib.study.report.changes import changes
 
 FPR95 = "FPR95 (%)"
-# By the name in a record, how a measure of spread is called; each is 1 where all descriptors are one.
+# Name of a spread measure in a record -> its name for readers; each is 1 if all descriptors are equal.
 SPREAD = {
     "effective_rank": "effective rank",
     "first_share": "share of the first direction",
     "mean_cosine": "mean cosine, other points",
 }
-# How HyNet's epoch is chosen: not at all; by the mean of the very test sets, as its code does; or for
-# each test set by the other.
+# Choices of HyNet's epoch: the last; the best by the mean of the test sets themselves, as in its code;
+# or for each test set the best on the other.
 LAST, ON_TESTS, ON_OTHER = "last", "on the tests", "on the other test"
-# What TCDesc's setting, its length of training included, does by itself.
+# Pairs that show the effect of TCDesc's setting alone, its length of training included.
 SETTING = {
     "TCDesc's setting on HardNet+": ("hardnet_long", "hardnet_aug"),
     "TCDesc's setting on DSM+": ("dsm_long", "dsm_aug"),
@@ -40,13 +40,13 @@ TOO_SHORT = "the quick training is too short to overfit, whatever the loss"
 
 
 def rate_searches(study: Study) -> pd.DataFrame:
-    """All runs of the searches for learning rates on record, recipes in the order of `SEARCHED`.
+    """Return all recorded runs of the learning rate searches, recipes in the order of `SEARCHED`.
 
     Each was trained on one reserve scene and tested on the other.
 
     Returns:
-        "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": by name and stage
-        what `lib.benchmarks.descriptor_spread` measures, or {} of a run whose loss was not finite.
+        "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": the measures of
+        `lib.benchmarks.descriptor_spread` by name and stage, or {} for a run whose loss was not finite.
     """
     files = [searches_folder(study) / f"{name}.json" for name in SEARCHED]
     searches = [records.read(file) for file in files if file.exists()]
@@ -55,15 +55,15 @@ def rate_searches(study: Study) -> pd.DataFrame:
 
 
 def at_each_rate(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
-    """Compare two recipes at each rate at which both were tried and, in the last row, each at its own.
+    """Compare two recipes at each learning rate tried for both and, in the last row, each at its best.
 
     Args:
-        runs: of `rate_searches`.
-        lower, higher: labels; the first is said to have the lower FPR95.
+        runs: from `rate_searches`.
+        lower, higher: labels; the first is claimed to have the lower FPR95.
 
     Returns:
-        By "rate" the mean FPR95 of both, their "difference", and in how many runs, paired by train set
-        and seed, the first one "is lower".
+        By "rate", the mean FPR95 of both, their "difference", and "is lower", the number of runs, paired
+        by train set and seed, in which the first is lower.
     """
     both = runs.pivot(index=["rate", "train_set", "seed"], columns="recipe", values=FPR95)
     both = both[[higher, lower]]
@@ -79,8 +79,10 @@ def at_each_rate(runs: pd.DataFrame, lower: str, higher: str) -> pd.DataFrame:
 
 
 def at_best_margin(runs: Runs) -> Runs:
-    """The runs of each similarity at its best margin, as rows of HyNet's Table 3: "hynet_h", "hynet_d"
-    and "hynet_s"."""
+    """Return the runs of each similarity at its best margin, named as rows of HyNet's Table 3.
+
+    The names are "hynet_h", "hynet_d" and "hynet_s".
+    """
     rows = {best_margin(similarity): f"hynet_{similarity}" for similarity in MARGINS}
     return [
         replace(run, job=replace(run.job, name=rows[run.job.name]))
@@ -90,8 +92,10 @@ def at_best_margin(runs: Runs) -> Runs:
 
 
 def margins() -> pd.DataFrame:
-    """By what the margins of HyNet's Table 3 were chosen: a row a similarity and margin, the mean FPR95
-    on the reserve at its best "rate", and whether it is "taken"."""
+    """Tabulate how the margins of HyNet's Table 3 were chosen, one row per similarity and margin.
+
+    Columns are the best "rate", the mean FPR95 on the reserve at it, and whether the margin is "taken".
+    """
     rows = []
     for similarity, keys in MARGINS.items():
         for margin, key in keys.items():
@@ -102,11 +106,13 @@ def margins() -> pd.DataFrame:
 
 
 def zero_shares(runs: Runs) -> pd.DataFrame:
-    """Whether margins bind. One row for each method: its "margin", and the "largest share" in percent of
-    triplets without loss, which lie beyond the margin, at any recorded step of any seed.
+    """Tabulate whether margins bind, one row per method.
+
+    Columns are "margin" and "largest share": the largest percentage, at any recorded step of any seed,
+    of triplets without loss, which lie beyond the margin.
 
     Args:
-        runs: whose loss is a hinge or its square.
+        runs: runs whose loss is a hinge or its square.
     """
     margin = {run.job.label: run.job.recipe.loss.options["margin"] for run in runs}
     largest = 100 * frames.steps(runs).groupby("label")["zero_share"].max()
@@ -115,11 +121,12 @@ def zero_shares(runs: Runs) -> pd.DataFrame:
 
 
 def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
-    """By choice of the epoch, `LAST`, `ON_TESTS` or `ON_OTHER`, (seeds, 1) mean FPR95 over two test
-    sets.
+    """Return (seeds, 1) mean FPR95 over two test sets for each choice of the epoch.
+
+    Choices are `LAST`, `ON_TESTS` and `ON_OTHER`.
 
     Args:
-        epochs: of one method, a row a run, test set and `epoch` from 1, with `FPR95 (%)`.
+        epochs: of one method, one row per run, test set and `epoch` from 1, with `FPR95 (%)`.
     """
     table = epochs.pivot(index=["seed", "test_set"], columns="epoch", values=FPR95)
     values = table.to_numpy().reshape(epochs["seed"].nunique(), 2, -1)
@@ -130,18 +137,18 @@ def at_chosen_epochs(epochs: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def topology_runs(runs: Runs) -> Runs:
-    """The runs of TCDesc: those with a training curve of λ."""
+    """Return the runs of TCDesc: those with a training curve of λ."""
     return [run for run in runs if "mean_lambda" in run.content.get("curve", {})]
 
 
 def topology(runs: Runs) -> pd.DataFrame:
-    """TCDesc's positives in training: one row for each method, means over all steps and seeds.
+    """Tabulate TCDesc's positives in training, one row per method, as means over all steps and seeds.
 
     Returns:
-        `k / n (%)`, k as a share of the other pairs of a batch, which share of two neighbourhoods match
-        by chance; the mean share of `matched (%)` neighbours; the `mean λ`, and the share of pairs
-        `capped (%)`, whose λ is the largest, 0.5; the mean topology distance `d_T`; and the share of
-        differences that lie `beyond (%)` the range of DSM's histogram.
+        `k / n (%)`, k as a share of the other pairs of a batch, which is the share of neighbours that
+        match by chance; `matched (%)`, the mean share of matched neighbours; `mean λ`; `capped (%)`, the
+        share of pairs with the largest λ, 0.5; `d_T`, the mean topology distance; and `beyond (%)`, the
+        share of differences beyond the range of DSM's histogram.
     """
     runs = topology_runs(runs)
     means = frames.steps(runs).groupby("label", sort=False).mean(numeric_only=True)
@@ -160,14 +167,14 @@ def topology(runs: Runs) -> pd.DataFrame:
 
 
 def changes_by_topology(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
-    """By how much FPR95 changes with topology, all else the same, and with TCDesc's setting alone.
+    """Tabulate how FPR95 changes with topology, all else equal, and with TCDesc's setting alone.
 
     Args:
-        runs: a pair of `TOPOLOGY_PAIRS` or `SETTING` is shown where both of its methods have runs.
+        runs: a pair of `TOPOLOGY_PAIRS` or `SETTING` is shown if both of its methods have runs.
         sets: the data source's three sets, in the order of their roles.
 
     Returns:
-        As `lib.study.report.changes.changes`.
+        As from `lib.study.report.changes.changes`.
     """
     pairs = {f"topology on {loss}": pair for loss, pair in TOPOLOGY_PAIRS.items()} | SETTING
     names = {run.job.name for run in runs}
@@ -177,14 +184,14 @@ def changes_by_topology(runs: Runs, sets: Sequence[str]) -> pd.DataFrame:
 
 
 def fpr95_by_stage(runs: Runs) -> pd.DataFrame:
-    """FPR95 on all pairs by stage of training, in percent: a row a run and stage.
+    """Tabulate FPR95 on all pairs by stage of training, in percent, one row per run and stage.
 
     Args:
-        runs: of `lib.study.artefacts.tcdesc.overfitting`.
+        runs: from `lib.study.artefacts.tcdesc.overfitting`.
 
     Returns:
-        `key`, `label` and `seed` of the run; `stage`; FPR95 on the set trained on, `train`, the mean of
-        those tested on, `test`, and by how much the latter is higher, the `gap`.
+        `key`, `label` and `seed` of the run; `stage`; `train`, FPR95 on the train set; `test`, its mean
+        over the test sets; and `gap`, `test` minus `train`.
     """
     table = frames.tidy(runs, "fpr95_by_stage").rename(columns={"metric": "stage"})
     table["on"] = np.where(table["test_set"] == table["train_set"], "train", "test")
@@ -194,16 +201,16 @@ def fpr95_by_stage(runs: Runs) -> pd.DataFrame:
 
 
 def overfitting_values(runs: Runs) -> Values:
-    """Values of the claims on overfitting, one cell.
+    """Return the values of the claims on overfitting, one cell each.
 
     Args:
         runs: as for `fpr95_by_stage`.
 
     Returns:
-        For each key FPR95 on the test sets after the first stage, "first_{key}", and at the end,
-        "last_{key}"; at the stage that has the lowest mean over the other seeds, "best_{key}", since the
-        lowest of several stages would be below the last by chance alone; and the gap at the end,
-        "gap_{key}".
+        For each key, FPR95 on the test sets after the first stage, "first_{key}"; at the end,
+        "last_{key}"; and at the stage that has the lowest mean over the other seeds, "best_{key}",
+        because the lowest of several stages would be below the last by chance alone; and the gap at the
+        end, "gap_{key}".
     """
     values = {}
     for (key, label), method in fpr95_by_stage(runs).groupby(frames.METHOD, sort=False):

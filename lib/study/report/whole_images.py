@@ -9,27 +9,28 @@ from lib.study.claims.measured import by_method, by_things
 from lib.study.open import Runs, Study
 from lib.study.report import frames
 
-# Of `lib.benchmarks.oxford_affine`, by key: their names for readers.
+# Key of a number of `lib.benchmarks.oxford_affine` -> its name for readers.
 SCORES = {
     "score": "Mikolajczyk's score, error below 50%",
     "common": "Mikolajczyk's score, common part, error below 40%",
     "right500": "right matches / 500",
 }
-# Of `lib.benchmarks.w1bs`.
+# Key of the number of `lib.benchmarks.w1bs`.
 AREA = "mauc"
 BY_NUISANCE = "_by_nuisance"
-# Of `lib.benchmarks.imc`, by key: the columns of HyNet's Table 4.
+# Key of a number of `lib.benchmarks.imc` -> its column of HyNet's Table 4.
 TASKS = {"stereo": "stereo", "multiview": "multi-view", "average": "average"}
 
 
 def by_set(runs: Runs, study: Study, kind: str, measure: str) -> dict[str, pd.DataFrame]:
-    """All numbers of the runs that are measured on each set of a kind of whole images, by set: one row
-    for each run, as `lib.study.report.frames.wide` lays them out.
+    """Return all numbers of runs on each set of a kind of whole images, by set.
+
+    Each frame has one row per run, as laid out by `lib.study.report.frames.wide`.
 
     Args:
         runs: records.
-        study: that they are of.
-        kind: of whole images.
+        study: the study of these records.
+        kind: kind of whole images.
         measure: the module of `lib.benchmarks`.
     """
     sets = image_sets(study, kind)
@@ -37,15 +38,15 @@ def by_set(runs: Runs, study: Study, kind: str, measure: str) -> dict[str, pd.Da
 
 
 def by_part(runs: pd.DataFrame, score: str) -> pd.DataFrame:
-    """A number and the parts that it is the mean of, one row for each method.
+    """Tabulate a number and the parts that it is the mean of, one row per method.
 
     Args:
-        runs: of one set of `by_set`.
-        score: the number's key, e.g. "score": its parts are nuisances or subsets.
+        runs: of one set, from `by_set`.
+        score: the number's key, e.g. "score"; its parts are nuisances or subsets.
 
     Returns:
-        Index `Method (in %)`; a column a part, `mean`, where there are several runs `sd` of the mean
-        over seeds, and `n`, the runs. Means over seeds.
+        Means over seeds. Index `Method (in %)`; one column per part; `mean`; `sd` of the mean over
+        seeds, if there are several runs; and `n`, the number of runs.
     """
     mean = frames.means(runs)
     columns = {
@@ -57,28 +58,30 @@ def by_part(runs: pd.DataFrame, score: str) -> pd.DataFrame:
 
 
 def parts_of(runs: pd.DataFrame, score: str) -> dict[str, str]:
-    """The nuisances or subsets that a number has parts for, with their names for readers."""
+    """Return the nuisances or subsets that a number has parts for, with their names for readers."""
     known = {name: name for name in NUISANCES} | {"zoom": "zoom and rotation"} | SUBSETS
     return {part: name for part, name in known.items() if f"{score}.{part}" in runs}
 
 
 def single(runs: pd.DataFrame, score: str) -> pd.DataFrame:
-    """The columns of a number's single sequences or pairs of images: a row each, by the column's name,
-    with its `part`, a nuisance or subset, and the `thing` that it shows."""
+    """Return the columns of a number's single sequences or image pairs, one per row, indexed by name.
+
+    Each has its `part`, a nuisance or subset, and the `thing` that it shows.
+    """
     before = r"(?P<part>[^.]+)\." if score == AREA else r"(?:(?P<part>[^._]+)_)?"
     pattern = rf"^{score}\.{before}(?P<thing>[^.]+?)(?:_left|_right)?$"
     shown = runs.columns.to_series().str.extract(pattern)
-    # Released sequences are named by what they show alone.
+    # Released sequences are named only by what they show.
     return shown.assign(part=shown["part"].fillna(shown["thing"].map(RELEASED))).dropna()
 
 
 def claim_values(claim: Claim, runs: pd.DataFrame) -> Methods:
-    """The values of a claim by its metric, with resamples of what the images show, as `by_things`.
+    """Return a claim's values by its metric, with resamples of what the images show, as `by_things`.
 
     Args:
-        claim: whose metric is a number's key, or with "_by_nuisance" behind it that number with a cell
-            for each nuisance.
-        runs: of one set of `by_set`.
+        claim: its metric is a number's key or, with "_by_nuisance" added, that number with a cell for
+            each nuisance.
+        runs: of one set, from `by_set`.
     """
     score = claim.metric.removesuffix(BY_NUISANCE)
     if score not in runs:
@@ -94,15 +97,14 @@ def claim_values(claim: Claim, runs: pd.DataFrame) -> Methods:
 
 
 def photograph_values(claim: Claim, runs: pd.DataFrame) -> Values:
-    """The values of a claim on HyNet's Table 2 or 4, over seeds alone: the scenes and their photographs
-    stay fixed.
+    """Return the values of a claim on HyNet's Table 2 or 4, over seeds alone.
 
-    A method of which one run lacks the number has a text that says so in place of
-    values, since its other runs would flatter it.
+    The scenes and their photographs stay fixed. If a run of a method lacks the number, the method has a
+    text that says so in place of values, because its other runs would flatter it.
 
     Args:
-        claim: whose metric is a number's key, or "maa", whose cells are the two tasks.
-        runs: of one set of `by_set`.
+        claim: its metric is a number's key, or "maa", whose cells are the two tasks.
+        runs: of one set, from `by_set`.
     """
     names = ["stereo", "multiview"] if claim.metric == "maa" else [claim.metric]
     values = runs.reindex(columns=names)
