@@ -7,8 +7,8 @@ two matching patches the negative is close to. On the unit sphere ‖x − x⁺�
 have different gradients, which agree again through the normalisation.
 
 θ is the angle of the matching pair, d = 2 sin(θ/2) their distance, and φ the angle between the negative
-and the patch that it is close to. Seen from the patch that the negative is close to, the other matching patch and the negative
-lie at a right angle, as random directions in many dimensions almost do.
+and the patch that it is close to. Seen from that patch, the other matching patch and the negative lie at
+a right angle, as random directions in many dimensions almost do.
 """
 
 from collections.abc import Callable
