@@ -1,4 +1,4 @@
-"""A small run in a worker's process that says which steps it did, and stays at step 5 to be killed."""
+"""A small run in a worker process that logs its steps and waits at step 5 to be killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lib.study.jobs import Job, Setting
 
 
 def followed(job: Job, setting: Setting, folder: Path) -> None:
-    """Does a job with a checkpoint at each step; stays at step 5 unless `folder` has a file "killed"."""
+    """Do a job with a checkpoint at each step; wait at step 5 unless `folder` has a file "killed"."""
     from lib import training
     from lib.study import runs
 
@@ -21,9 +21,9 @@ def followed(job: Job, setting: Setting, folder: Path) -> None:
         with open(folder / f"{worker}.steps", "a") as file:
             file.write(f"{number}\n")
         if number == 5 and not (folder / "killed").exists():
-            half = folder / f"{worker}.half"
-            half.write_text(str(worker))
-            half.rename(folder / "waiting")
+            marker = folder / f"{worker}.half"
+            marker.write_text(str(worker))
+            marker.rename(folder / "waiting")
             time.sleep(600)
 
     training.train = partial(training.train, checkpoint_seconds=0, on_step=step)
@@ -32,4 +32,4 @@ def followed(job: Job, setting: Setting, folder: Path) -> None:
 
 
 def undone() -> None:
-    """Does nothing of what a job asks for."""
+    """Do none of the work of a job."""

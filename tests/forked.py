@@ -1,5 +1,6 @@
-"""Processes that are forked from one that has imported what most of them need: a notebook's or a run's
-seconds are in the greater part imports. Kernels for nbval are forked as well; each notebook has its own.
+"""Processes forked from one that has imported the modules that most of them need.
+
+Imports take most of the seconds of a notebook or a run. nbval's kernels, one a notebook, are forked too.
 """
 
 from __future__ import annotations
@@ -24,20 +25,22 @@ FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
         *("ipykernel.kernelapp", "seaborn", "lib.study.report.together", "lib.study.report.artefact"),
-        # The last is imported by the first step of any training.
+        # The first step of any training imports torch._inductor.
         *("lib.study.runs", "parsed", "torch._inductor"),
     ]
 )
 
 
-def forked_workers(patch: pytest.MonkeyPatch) -> None:
-    """Have `lib.processes` fork what it starts, which spares a test that is not about it the imports."""
-    patch.setattr("lib.processes.multiprocessing.get_context", lambda method: FORKING)
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have `lib.processes` fork its processes, which spares tests of something else the imports."""
+    monkeypatch.setattr("lib.processes.multiprocessing.get_context", lambda method: FORKING)
 
 
 def start() -> None:
-    """Start the process that others are forked from. Its environment alone says where modules are, and
-    keeps what libraries in C write to stderr out of the outputs of cells, as in any test."""
+    """Start the process that the others are forked from.
+
+    Only its environment can say where modules are, and keep what C libraries write to stderr out of the
+    outputs of cells, as in any test."""
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_CURRENT_TEST": "a notebook"}
     with patch.dict(os.environ, environment):
@@ -47,12 +50,12 @@ def start() -> None:
 def start_new_kernel(
     startup_timeout: float, cwd: str, **_: object
 ) -> tuple[SimpleNamespace, BlockingKernelClient]:
-    """nbval's function of this name: what it asks of a kernel's manager, and a client.
+    """Replace nbval's function: return the parts of a kernel manager that it uses, and a client.
 
-    Sockets are files: a free port may be another kernel's a moment later."""
+    Sockets are files, because another kernel may take a free port a moment later."""
     folder = TemporaryDirectory(prefix="kernel")
-    named = {"fname": f"{folder.name}/kernel.json", "ip": f"{folder.name}/s"}
-    file, _ = write_connection_file(**named, transport="ipc")
+    options = {"fname": f"{folder.name}/kernel.json", "ip": f"{folder.name}/s"}
+    file, _ = write_connection_file(**options, transport="ipc")
     process = FORKING.Process(target=_serve, args=(file, os.getpid()))
     with chdir(cwd):
         process.start()
@@ -71,6 +74,6 @@ def start_new_kernel(
 
 
 def _serve(file: str, parent: int) -> None:
-    # Matplotlib is imported already, so that it does not see what a kernel sets in the environment.
+    # Matplotlib is already imported, so it does not see what a kernel sets in the environment.
     mpl.rcParams["backend"] = "module://matplotlib_inline.backend_inline"
     IPKernelApp.launch_instance(argv=[f"-f={file}", f"--IPKernelApp.parent_handle={parent}"])

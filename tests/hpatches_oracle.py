@@ -1,4 +1,4 @@
-"""Slow, literal float64 transcription of HPatches' three tasks: plain Python, one loop an index.
+"""Slow, literal float64 transcription of HPatches' three tasks: plain Python, one loop per index.
 
 Written from the evaluation code that the benchmark's authors published (``hpatches-benchmark``: its
 metrics, its tasks and its summary of results), not from `lib`. Descriptors are dicts of dicts,
@@ -20,7 +20,7 @@ Numbers = dict[str, float]
 LEVELS = {"easy": "e", "hard": "h", "tough": "t"}
 KINDS = {"viewpoint": "v", "illumination": "i"}
 POOL_SIZES = (100, 500, 1000, 5000, 10000, 15000, 20000)
-SMALL = 1e-10  # keeps divisions by zero out of the curves, and the precision of nothing found at 1
+SMALL = 1e-10  # avoids divisions by zero in the curves, and sets the precision of no retrieved pair to 1
 
 
 def file_of(image: int, level: str) -> str:
@@ -31,10 +31,10 @@ def file_of(image: int, level: str) -> str:
 def retrieved(
     distances: Sequence[float], match: Sequence[bool], positives: int | None = None
 ) -> tuple[list[int], list[int], int, int]:
-    """Matches and mismatches found after 0, 1, 2, … of the nearest; all matches, all mismatches.
+    """Count matches and mismatches among the 0, 1, 2, … nearest, all matches and all mismatches.
 
-    Equal distances stay in the order given. With `positives`, matches that are not among those given
-    count, too, but are never found.
+    Equal distances stay in the order given. `positives` replaces the number of all matches: those
+    missing from `match` count, too, but are never retrieved.
     """
     p = sum(1 for m in match if m)
     n = len(match) - p
@@ -48,7 +48,7 @@ def retrieved(
 
 
 def area(y: Sequence[float], x: Sequence[float]) -> float:
-    """Under the polygon through the points (x, y)."""
+    """Area under the polygon through the points (x, y)."""
     total = 0.0
     for i in range(1, len(x)):
         total += (x[i] - x[i - 1]) * (y[i] + y[i - 1]) / 2
@@ -58,7 +58,7 @@ def area(y: Sequence[float], x: Sequence[float]) -> float:
 def average_precision(
     distances: Sequence[float], match: Sequence[bool], positives: int | None = None
 ) -> float:
-    """Area under precision over recall, which starts at precision 1 and recall 0."""
+    """Area under the precision-recall curve, which starts at precision 1 and recall 0."""
     true, false, p, _ = retrieved(distances, match, positives)
     precision = [max(t, SMALL) / max(t + f, SMALL) for t, f in zip(true, false, strict=True)]
     recall = [t / max(p, SMALL) for t in true]
@@ -66,13 +66,13 @@ def average_precision(
 
 
 def roc_auc(distances: Sequence[float], match: Sequence[bool]) -> float:
-    """Area under the rate of true positives over that of false ones."""
+    """Area under the true positive rate over the false positive rate."""
     true, false, p, n = retrieved(distances, match)
     return area([t / max(p, SMALL) for t in true], [f / max(n, SMALL) for f in false])
 
 
 def between(x: np.ndarray, y: np.ndarray) -> float:
-    """Distance of two descriptors (k,)."""
+    """Distance between two descriptors (k,)."""
     metric = "cityblock" if x.dtype == np.uint8 else "euclidean"
     return float(distance.cdist(x[None].astype(np.float64), y[None].astype(np.float64), metric)[0, 0])
 
@@ -82,25 +82,25 @@ def mean(values: Sequence[float]) -> float:
 
 
 def verification(descriptors: Descriptors, sequences: Sequence[str], tasks) -> Numbers:
-    """Positives against negatives of the same sequence (intra) and of any (inter)."""
+    """Rank positives against negatives of the same sequence (intra) or of any (inter)."""
 
     def distances(pairs, level: str) -> list[float]:
-        found = []
+        values = []
         for (s1, image1, patch1), (s2, image2, patch2) in pairs.tolist():
             first = descriptors[sequences[s1]][file_of(image1, level)][patch1]
             second = descriptors[sequences[s2]][file_of(image2, level)][patch2]
-            found.append(between(first, second))
-        return found
+            values.append(between(first, second))
+        return values
 
     numbers, aps, aucs = {}, [], []
     for level in LEVELS:
         positive = distances(tasks.positives, level)
         for setup, pairs in (("intra", tasks.intra), ("inter", tasks.inter)):
-            # The negatives come first, so that at a tie they are found first.
+            # The negatives come first, so that they rank first at a tie.
             d = distances(pairs, level) + positive
             match = [False] * len(positive) + [True] * len(positive)
-            some = len(positive) + int(len(positive) * 0.2)
-            aps.append(100 * average_precision(d[:some], match[:some]))
+            ap_size = len(positive) + int(len(positive) * 0.2)
+            aps.append(100 * average_precision(d[:ap_size], match[:ap_size]))
             aucs.append(100 * roc_auc(d, match))
             numbers[f"verification.{level}.{setup}.ap"] = aps[-1]
             numbers[f"verification.{level}.{setup}.auc"] = aucs[-1]
@@ -110,65 +110,67 @@ def verification(descriptors: Descriptors, sequences: Sequence[str], tasks) -> N
 
 
 def matching(descriptors: Descriptors, sequences: Sequence[str]) -> Numbers:
-    """Each reference patch to its nearest in each other image; the same patch is right."""
+    """Match each reference patch to its nearest in each other image; the same patch is correct."""
     numbers: Numbers = {}
     by_kind: dict[str, list[float]] = {}
     for level in LEVELS:
-        ap_of, success_of = {}, {}
+        ap_by_name, success_by_name = {}, {}
         for name in sequences:
             reference = descriptors[name]["ref"]
             aps, successes = [], []
             for image in range(1, 6):
-                other = descriptors[name][file_of(image, level)]
-                nearest, right = [], []
+                candidates = descriptors[name][file_of(image, level)]
+                nearest, correct = [], []
                 for i, patch in enumerate(reference):
-                    d = [between(patch, candidate) for candidate in other]
-                    best = d.index(min(d))
-                    nearest.append(d[best])
-                    right.append(best == i)
-                aps.append(100 * average_precision(nearest, right, positives=len(right)))
-                successes.append(100 * sum(right) / len(right))
-            ap_of[name], success_of[name] = mean(aps), mean(successes)
-            numbers[f"matching.{level}.{name}"] = ap_of[name]
+                    distances = [between(patch, candidate) for candidate in candidates]
+                    best = distances.index(min(distances))
+                    nearest.append(distances[best])
+                    correct.append(best == i)
+                aps.append(100 * average_precision(nearest, correct, positives=len(correct)))
+                successes.append(100 * sum(correct) / len(correct))
+            ap_by_name[name], success_by_name[name] = mean(aps), mean(successes)
+            numbers[f"matching.{level}.{name}"] = ap_by_name[name]
         for kind, initial in KINDS.items():
             names = [name for name in sequences if name.split("_")[0] == initial]
             if names:
-                numbers[f"matching.{level}.{kind}"] = mean([ap_of[name] for name in names])
-                numbers[f"matching.success.{level}.{kind}"] = mean([success_of[name] for name in names])
+                numbers[f"matching.{level}.{kind}"] = mean([ap_by_name[name] for name in names])
+                numbers[f"matching.success.{level}.{kind}"] = mean(
+                    [success_by_name[name] for name in names]
+                )
                 by_kind.setdefault(kind, []).append(numbers[f"matching.{level}.{kind}"])
     numbers["matching"] = mean([mean(levels) for levels in by_kind.values()])
     return numbers
 
 
 def retrieval(descriptors: Descriptors, sequences: Sequence[str], tasks) -> Numbers:
-    """Each query's five other images among reference patches of other sequences."""
+    """Rank each query's five other images among reference patches of other sequences."""
     numbers: Numbers = {}
-    every, pools = [], []
+    totals, pools = [], []
     for level in LEVELS:
-        at: dict[int, list[float]] = {size: [] for size in POOL_SIZES}
-        whole: list[float] = []
-        of_sequence: dict[str, list[float]] = {}
+        by_size: dict[int, list[float]] = {size: [] for size in POOL_SIZES}
+        full: list[float] = []
+        by_sequence: dict[str, list[float]] = {}
         for s, patch in tasks.queries.tolist():
             query = descriptors[sequences[s]]["ref"][patch]
-            d = []
+            distances = []
             for image in range(1, 6):
-                d.append(between(query, descriptors[sequences[s]][file_of(image, level)][patch]))
-            for other, index in tasks.distractors.tolist():
-                if other != s:
-                    d.append(between(query, descriptors[sequences[other]]["ref"][index]))
-            match = [True] * 5 + [False] * (len(d) - 5)
+                distances.append(between(query, descriptors[sequences[s]][file_of(image, level)][patch]))
+            for source, index in tasks.distractors.tolist():
+                if source != s:
+                    distances.append(between(query, descriptors[sequences[source]]["ref"][index]))
+            match = [True] * 5 + [False] * (len(distances) - 5)
             for size in POOL_SIZES:
-                at[size].append(100 * average_precision(d[:size], match[:size]))
-            whole.append(100 * average_precision(d, match))
-            of_sequence.setdefault(sequences[s], []).append(whole[-1])
+                by_size[size].append(100 * average_precision(distances[:size], match[:size]))
+            full.append(100 * average_precision(distances, match))
+            by_sequence.setdefault(sequences[s], []).append(full[-1])
         for size in POOL_SIZES:
-            numbers[f"retrieval.{level}.{size}"] = mean(at[size])
-        for name, aps in of_sequence.items():
+            numbers[f"retrieval.{level}.{size}"] = mean(by_size[size])
+        for name, aps in by_sequence.items():
             numbers[f"retrieval.{level}.{name}"] = mean(aps)
-        numbers[f"retrieval.{level}.all"] = mean(whole)
-        numbers[f"retrieval.{level}.pools"] = mean([mean(at[size]) for size in POOL_SIZES])
-        every.append(numbers[f"retrieval.{level}.all"])
+        numbers[f"retrieval.{level}.all"] = mean(full)
+        numbers[f"retrieval.{level}.pools"] = mean([mean(by_size[size]) for size in POOL_SIZES])
+        totals.append(numbers[f"retrieval.{level}.all"])
         pools.append(numbers[f"retrieval.{level}.pools"])
-    numbers["retrieval"] = mean(every)
+    numbers["retrieval"] = mean(totals)
     numbers["retrieval.pools"] = mean(pools)
     return numbers

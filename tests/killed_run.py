@@ -1,4 +1,4 @@
-"""A training that is killed and goes on."""
+"""A training that is killed and resumed."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from lib.training import Trained, train
 
 
 class Killed(Exception):
-    """Stands for a signal in the middle of training."""
+    """Stand-in for a signal in the middle of training."""
 
 
 def resumed(
     step: int,
-    *of: object,
+    *arguments: object,
     checkpoint: Path,
     on_step: Callable[[int, int], None] | None = None,
-    **how: object,
+    **options: object,
 ) -> Trained:
-    """What a training gives that is killed at a step and goes on from its checkpoint.
+    """Kill a training at a step, resume it from its checkpoint and return its result.
 
     Args:
         step: where it is killed.
-        of, how: what `train` takes.
-        on_step: of the training that goes on.
+        arguments, options: passed to `train`.
+        on_step: passed to the resumed training.
     """
 
     def kill(at: int, total: int) -> None:
@@ -34,6 +34,6 @@ def resumed(
             raise Killed
 
     with pytest.raises(Killed):
-        train(*of, checkpoint=checkpoint, checkpoint_seconds=0, on_step=kill, **how)
+        train(*arguments, checkpoint=checkpoint, checkpoint_seconds=0, on_step=kill, **options)
     assert checkpoint.exists()
-    return train(*of, checkpoint=checkpoint, on_step=on_step, **how)
+    return train(*arguments, checkpoint=checkpoint, on_step=on_step, **options)

@@ -4,8 +4,8 @@ scalar at a time.
 
 Everywhere, `values` (2, n, k) are a batch of n matching pairs: values[0][i] is anchor a_i, values[1][i]
 its positive p_i. They are real unit vectors, or for binary descriptors the outputs of tanh. `codes`
-(2, n, k) are what the negatives are mined by: the same unit vectors, or for binary descriptors the signs
-of the values, -1 or 1.
+(2, n, k) serve to mine the negatives: the same unit vectors, or for binary descriptors the signs of the
+values, -1 or 1.
 
 A triplet's negative pair is written (side, j): ("row", j) is (a_i, p_j) and ("column", j) is (a_j, p_i).
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 LOWEST, HIGHEST = -2.0, 2.0  # the range of the differences of two distances in [0, 2]
 EPSILON = 2e-6  # √(2 (1 − s + 1e-6))
-CLOSEST_REAL, CLOSEST_BITS = 0.008, 2.0  # closer negatives are taken for false ones
+CLOSEST_REAL, CLOSEST_BITS = 0.008, 2.0  # closer negatives count as false
 
 # --------------------------------------------------------------------------------------------- distances
 
@@ -45,7 +45,7 @@ def euclidean_gradient(x, y, epsilon):
 
 
 def unit(k, scale):
-    """What one differing bit adds to a distance: 1 ("D", Eq. 3 in bits) or 2/k ("2D/k")."""
+    """The distance that one differing bit adds: 1 ("D", Eq. 3 in bits) or 2/k ("2D/k")."""
     return {"D": 1.0, "2D/k": 2.0 / k}[scale]
 
 
@@ -80,26 +80,26 @@ def signs(values):
 def hardest_negatives(codes, distance, floor):
     """Sec. 3.1: the hardest negatives of the pairs of codes (2, n, k), a list of n (side, j).
 
-    It is the smallest `distance(x, y)` that is not below `floor` among (a_i, p_j) and (a_j, p_i), j ≠ i;
-    of equally close ones the first, all (a_i, p_j) by j before all (a_j, p_i) by j. ValueError for a
-    pair that has none.
+    The hardest has the smallest `distance(x, y)` not below `floor` among (a_i, p_j) and (a_j, p_i) with
+    j ≠ i. Ties take the first: all (a_i, p_j) by j before all (a_j, p_i) by j. ValueError for a pair
+    that has none.
     """
     anchors, positives = codes
     n = len(anchors)
     hardest = []
     for i in range(n):
-        found, smallest = None, math.inf
+        negative, smallest = None, math.inf
         for j in range(n):
             d = distance(anchors[i], positives[j])
             if j != i and d >= floor and d < smallest:
-                found, smallest = ("row", j), d
+                negative, smallest = ("row", j), d
         for j in range(n):
             d = distance(anchors[j], positives[i])
             if j != i and d >= floor and d < smallest:
-                found, smallest = ("column", j), d
-        if found is None:
+                negative, smallest = ("column", j), d
+        if negative is None:
             raise ValueError(f"pair {i} has no negative at {floor} or farther")
-        hardest.append(found)
+        hardest.append(negative)
     return hardest
 
 
@@ -126,8 +126,8 @@ def triplet_distances(values, hardest, distance):
 class MovingHistogram:
     """Sec. 4.2: a moving histogram that sums to 1, of nodes −2 + j · 4 / (bins − 1), j = 0 … bins − 1.
 
-    `lookup` "floor" takes the cumulative sum up to and with the node below a value, "interpolated" the
-    straight line between the cumulative sums of the nodes below and above it.
+    `lookup` "floor" takes the cumulative sum up to and including the node below a value. "interpolated"
+    takes the straight line between the cumulative sums of the nodes below and above it.
     """
 
     def __init__(self, bins=512, momentum=0.1, lookup="floor"):
@@ -219,7 +219,7 @@ class MovingGaussian:
 
 
 def hardness(d_pos, d_neg, pdf_of):
-    """What the PDF is of (Sec. 5.6, Table 4), a list of n: "difference", "positive" or "negative"."""
+    """The PDF variable (Sec. 5.6, Table 4), a list of n: "difference", "positive" or "negative"."""
     variable = []
     for i in range(len(d_pos)):
         variable.append(
@@ -258,24 +258,24 @@ def loss_gradient(values, hardest, w, distance_gradient):
     gradient = np.zeros(values.shape, dtype=np.float64)
     for i in range(n):
         for sign, (anchor, positive) in ((1.0, (i, i)), (-1.0, negative_pair(i, hardest[i]))):
-            of_anchor = distance_gradient(anchors[anchor], positives[positive])
-            of_positive = distance_gradient(positives[positive], anchors[anchor])
+            anchor_gradient = distance_gradient(anchors[anchor], positives[positive])
+            positive_gradient = distance_gradient(positives[positive], anchors[anchor])
             for component in range(values.shape[2]):
-                gradient[0][anchor][component] += sign * w[i] / n * of_anchor[component]
-                gradient[1][positive][component] += sign * w[i] / n * of_positive[component]
+                gradient[0][anchor][component] += sign * w[i] / n * anchor_gradient[component]
+                gradient[1][positive][component] += sign * w[i] / n * positive_gradient[component]
     return gradient
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What `dsm_loss` says of one batch of n pairs."""
+    """Results of `dsm_loss` for one batch of n pairs."""
 
     loss: float  # Eq. 4
     weights: np.ndarray  # (n,), Eq. 5
     hardest: list  # n ("row" or "column", j)
     d_pos: np.ndarray  # (n,), of the values
     d_neg: np.ndarray  # (n,), of the values
-    variable: np.ndarray  # (n,), what the PDF is of; for binary descriptors of the signs
+    variable: np.ndarray  # (n,), the variable of the PDF; for binary descriptors from the signs
     state: object  # after this batch's update: the histogram (bins,), or (μ, σ²)
     gradient: np.ndarray  # (2, n, k), of the loss with respect to the values
 
@@ -285,8 +285,8 @@ def dsm_loss(batches, kind, moving, pdf_of="difference", epsilon=EPSILON):
 
     kind "real": unit vectors, Eq. 1; mining, PDF, lookup and loss all use this one distance. kind
     "binary": mining by the signs' distance in bits, PDF and lookup by the signs' 2D/k, loss by the
-    values' 2D/k (Sec. 3.2). `moving` is a `MovingHistogram` or a `MovingGaussian`, which goes on from
-    the state it has.
+    values' 2D/k (Sec. 3.2). `moving` is a `MovingHistogram` or a `MovingGaussian`, which continues
+    from its state.
     """
     floor = {"real": CLOSEST_REAL, "binary": CLOSEST_BITS}[kind]
 

@@ -29,7 +29,7 @@ import math
 
 import numpy as np
 
-# Closer negatives are taken for false ones.
+# Negatives closer than this are taken for false ones.
 FLOOR_D = 0.008
 
 # ---- similarities of two raw vectors
@@ -126,14 +126,14 @@ def distance_matrices(raw, eps_d=0.0, eps_unit=0.0):
 
 def select_negatives(raw, eps_d=1e-6, eps_unit=1e-10):
     """For each i the nodes of the nearest of (a_i, a_j), (p_i, p_j), (a_i, p_j), (p_i, a_j), j ≠ i, over
-    all four blocks; d, 1 − s and s_H grow with the angle, so they all choose alike.
+    all four blocks; d, 1 − s and s_H grow with the angle, so they all choose the same negative.
 
-    Those closer than `FLOOR_D` are passed over as false negatives. Returns a list of (node, node);
-    (None, None) if none is left. Ties: the first found (j upwards, blocks in the order above).
+    Negatives closer than `FLOOR_D` are skipped as false. Returns a list of (node, node); (None, None)
+    if none is left. Ties: the first one (j upwards, blocks in the order above).
     """
     aa, pp, ap = distance_matrices(raw, eps_d, eps_unit)
     n = len(aa)
-    found = []
+    negatives = []
     for i in range(n):
         smallest, nodes = math.inf, (None, None)
         for j in range(n):
@@ -147,8 +147,8 @@ def select_negatives(raw, eps_d=1e-6, eps_unit=1e-10):
             ):
                 if FLOOR_D <= d < smallest:
                     smallest, nodes = d, (p, q)
-        found.append(nodes)
-    return found
+        negatives.append(nodes)
+    return negatives
 
 
 # ---- losses
@@ -200,8 +200,8 @@ def norm_regulariser(raw, reduction="mean", eps_norm=1e-6):
 
 def hynet_loss(raw, alpha=2.0, z=None, reduction="mean", eps_d=1e-6, eps_unit=1e-10, eps_norm=1e-6):
     """L = L_Triplet + γ R_L2 (Eq. 7), γ = 0.1."""
-    first = triplet(raw, "hybrid", alpha, 1.2, z, reduction, eps_d, eps_unit)
-    return first + 0.1 * norm_regulariser(raw, reduction, eps_norm)
+    triplet_loss = triplet(raw, "hybrid", alpha, 1.2, z, reduction, eps_d, eps_unit)
+    return triplet_loss + 0.1 * norm_regulariser(raw, reduction, eps_norm)
 
 
 def loss_a(raw, eps_d=1e-6, eps_unit=1e-10):

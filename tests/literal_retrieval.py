@@ -1,8 +1,8 @@
 """Slow, literal float64 transcriptions of the two retrieval engines, one feature at a time.
 
 A collection is a list of images, an image a list of features. For VisualIndex a feature is (word, x, y,
-(2, 2) frame), for Hamming query expansion (word, list of bits). An image's place in the list is its
-number; of equal scores the first is ahead.
+(2, 2) frame), for Hamming query expansion (word, list of bits). An image's number is its index in the
+list; of equal scores the first ranks higher.
 """
 
 import math
@@ -12,16 +12,16 @@ from scipy.optimize import least_squares
 
 
 def idf_of(images):
-    """By word the log of the number of images over that of the images that have the word."""
-    having = {}
+    """Log of the number of images over that of the images with the word, by word."""
+    image_counts = {}
     for image in images:
         for word in {feature[0] for feature in image}:
-            having[word] = having.get(word, 0) + 1
-    return {word: math.log(len(images) / count) for word, count in having.items()}
+            image_counts[word] = image_counts.get(word, 0) + 1
+    return {word: math.log(len(images) / count) for word, count in image_counts.items()}
 
 
 def ranked(values):
-    """Numbers of images, the largest value first."""
+    """Image numbers, sorted by descending value."""
     return sorted(range(len(values)), key=lambda number: (-values[number], number))
 
 
@@ -29,10 +29,10 @@ def ranked(values):
 
 
 def visual_index(query, images, sides):
-    """Score of each image: the cosine of tf-idf, and of the 40 ahead how many agree, if six do."""
+    """Score each image: cosine of tf-idf; for the top 40, plus the agreeing matches if six or more."""
     idf = idf_of(images)
-    asked = histogram(query, idf)
-    scores = [cosine(asked, histogram(image, idf)) for image in images]
+    query_histogram = histogram(query, idf)
+    scores = [cosine(query_histogram, histogram(image, idf)) for image in images]
     for number in ranked(scores)[:40]:
         agreeing = verified(query, images[number], sides[number])
         if agreeing >= 6:
@@ -41,90 +41,92 @@ def visual_index(query, images, sides):
 
 
 def histogram(image, idf):
-    """By word, how often an image has it times its idf."""
-    counted = {}
+    """Count of each word in an image times its idf, by word."""
+    weights = {}
     for word, *_ in image:
-        counted[word] = counted.get(word, 0.0) + idf.get(word, 0.0)
-    return counted
+        weights[word] = weights.get(word, 0.0) + idf.get(word, 0.0)
+    return weights
 
 
 def cosine(one, other):
-    """Of two histograms; 0 where either is empty."""
+    """Cosine of two histograms; 0 if either is empty."""
     product = sum(one[word] * other[word] for word in one if word in other)
     lengths = math.sqrt(sum(v * v for v in one.values()) * sum(v * v for v in other.values()))
     return product / lengths if lengths else 0.0
 
 
 def verified(query, image, side):
-    """How many matches agree: with a match's affinity, with one of these, with a homography."""
+    """Number of matches that agree with a match's affinity, a fitted affinity, or a homography."""
     matches = []
     for word in sorted({feature[0] for feature in query}):
-        here = next(feature for feature in query if feature[0] == word)
-        there = next((feature for feature in image if feature[0] == word), None)
-        if there:
-            matches.append((here, there))
+        query_feature = next(feature for feature in query if feature[0] == word)
+        image_feature = next((feature for feature in image if feature[0] == word), None)
+        if image_feature:
+            matches.append((query_feature, image_feature))
     if not matches:
         return 0
-    ones = [np.array(here[1:3]) for here, _ in matches]
-    others = [np.array(there[1:3]) for _, there in matches]
+    query_points = [np.array(query_feature[1:3]) for query_feature, _ in matches]
+    image_points = [np.array(image_feature[1:3]) for _, image_feature in matches]
 
     best = []
-    for hypothesis, (here, there) in enumerate(matches):
-        linear = np.array(there[3]) @ np.linalg.inv(np.array(here[3]))
-        inside = []
+    for hypothesis, (query_feature, image_feature) in enumerate(matches):
+        linear = np.array(image_feature[3]) @ np.linalg.inv(np.array(query_feature[3]))
+        inliers = []
         for number in range(len(matches)):
-            carried = linear @ (ones[number] - ones[hypothesis]) + others[hypothesis]
-            if np.linalg.norm(carried - others[number]) < 35 / 1024 * side:
-                inside.append(number)
-        if len(inside) > len(best):
-            best = inside
+            mapped = (
+                linear @ (query_points[number] - query_points[hypothesis]) + image_points[hypothesis]
+            )
+            if np.linalg.norm(mapped - image_points[number]) < 35 / 1024 * side:
+                inliers.append(number)
+        if len(inliers) > len(best):
+            best = inliers
 
     if len(best) > 8:
-        # Least squares by its normal equations, one row of the affinity at a time.
-        rows = np.array([[*ones[number], 1.0] for number in best])
-        wanted = np.array([others[number] for number in best])
-        affinity = np.linalg.solve(rows.T @ rows, rows.T @ wanted).T
+        # Least squares by the normal equations, one row of the affinity at a time.
+        points = np.array([[*query_points[number], 1.0] for number in best])
+        targets = np.array([image_points[number] for number in best])
+        affinity = np.linalg.solve(points.T @ points, points.T @ targets).T
         best = []
         for number in range(len(matches)):
-            carried = affinity @ [*ones[number], 1.0]
-            if np.linalg.norm(carried - others[number]) < 30 / 1024 * side:
+            mapped = affinity @ [*query_points[number], 1.0]
+            if np.linalg.norm(mapped - image_points[number]) < 30 / 1024 * side:
                 best.append(number)
 
     if len(best) >= 10:
-        homography = fitted_homography([ones[n] for n in best], [others[n] for n in best])
+        homography = fitted_homography([query_points[n] for n in best], [image_points[n] for n in best])
         best = []
         for number in range(len(matches)):
-            x, y, z = homography @ [*ones[number], 1.0]
-            if np.linalg.norm(np.array([x / z, y / z]) - others[number]) < 25 / 1024 * side:
+            x, y, z = homography @ [*query_points[number], 1.0]
+            if np.linalg.norm(np.array([x / z, y / z]) - image_points[number]) < 25 / 1024 * side:
                 best.append(number)
     return len(best)
 
 
-def fitted_homography(ones, others):
-    """(3, 3) by the direct linear transformation, refined to least squares of px."""
-    to_one, to_other = centring(ones), centring(others)
+def fitted_homography(sources, targets):
+    """(3, 3) by the direct linear transformation, refined by least squares in px."""
+    source_centring, target_centring = centring(sources), centring(targets)
     equations = []
-    for one, other in zip(ones, others, strict=True):
-        p, (x, y, _) = to_one @ [*one, 1.0], to_other @ [*other, 1.0]
+    for source, target in zip(sources, targets, strict=True):
+        p, (x, y, _) = source_centring @ [*source, 1.0], target_centring @ [*target, 1.0]
         equations.append([*p, 0, 0, 0, *(-x * p)])
         equations.append([0, 0, 0, *p, *(-y * p)])
-    least = np.linalg.svd(np.array(equations))[2][-1].reshape(3, 3)
-    first = np.linalg.inv(to_other) @ least @ to_one
+    solution = np.linalg.svd(np.array(equations))[2][-1].reshape(3, 3)
+    initial = np.linalg.inv(target_centring) @ solution @ source_centring
 
     def residuals(entries):
-        """Of each point's coordinates, px."""
-        homography, found = np.array([*entries, 1.0]).reshape(3, 3), []
-        for one, other in zip(ones, others, strict=True):
-            x, y, z = homography @ [*one, 1.0]
-            found += [x / z - other[0], y / z - other[1]]
-        return found
+        """Errors of each point's coordinates, px."""
+        homography, errors = np.array([*entries, 1.0]).reshape(3, 3), []
+        for source, target in zip(sources, targets, strict=True):
+            x, y, z = homography @ [*source, 1.0]
+            errors += [x / z - target[0], y / z - target[1]]
+        return errors
 
-    refined = least_squares(residuals, (first / first[2, 2]).ravel()[:8], x_scale="jac", method="lm")
+    refined = least_squares(residuals, (initial / initial[2, 2]).ravel()[:8], x_scale="jac", method="lm")
     return np.array([*refined.x, 1.0]).reshape(3, 3)
 
 
 def centring(points):
-    """(3, 3) that moves points' middle to the origin and scales either coordinate to a spread of 1."""
+    """(3, 3) that moves the points' mean to the origin and scales each coordinate to a spread of 1."""
     middle, spread = np.mean(points, axis=0), np.std(points, axis=0)
     return np.diag([*(1 / spread), 1.0]) @ np.array(
         [[1, 0, -middle[0]], [0, 1, -middle[1]], [0, 0, 1.0]]
@@ -135,13 +137,13 @@ def centring(points):
 
 
 def hamming_expansion(query, images, draw=None):
-    """Score of each image for signatures of 128 bits.
+    """Score each image with signatures of 128 bits.
 
-    `draw(words, bits)` gives the random numbers that decide of bits that are as often set as not.
+    `draw(words, bits)` gives the random numbers that decide bits set in exactly half of the signatures.
     """
     idf = idf_of(images)
-    even = dict.fromkeys(idf, 1.0)
-    totals = [similarity(query, image, even) for image in images]
+    unit_weights = dict.fromkeys(idf, 1.0)
+    totals = [similarity(query, image, unit_weights) for image in images]
     reliable = [n for n in ranked(totals)[:100] if strict_matches(query, images[n]) >= 5]
     if reliable:
         query = expanded(query, [images[number] for number in reliable], draw)
@@ -154,63 +156,68 @@ def hamming_expansion(query, images, draw=None):
     return scores
 
 
-def apart(one, other):
+def hamming(one, other):
     """Hamming distance of two lists of bits."""
     return sum(a != b for a, b in zip(one, other, strict=True))
 
 
 def similarity(query, image, weight):
-    """Sum over the query's features of their matches' weights, over the root of how many they are."""
+    """Sum over the query's features of their matches' weights, over the root of the matches' count."""
     total = 0.0
     for word, bits in query:
-        distances = [apart(bits, of) for other, of in image if other == word]
-        matching = [distance for distance in distances if distance <= 48]
-        if matching:
-            kernel = sum(math.exp(-((distance / 32) ** 2)) for distance in matching)
-            total += weight[word] * kernel / math.sqrt(len(matching))
+        distances = [hamming(bits, image_bits) for image_word, image_bits in image if image_word == word]
+        close = [distance for distance in distances if distance <= 48]
+        if close:
+            kernel = sum(math.exp(-((distance / 32) ** 2)) for distance in close)
+            total += weight[word] * kernel / math.sqrt(len(close))
     return total
 
 
 def strict_matches(query, image):
-    """Pairs of features of one word at most 32 bits apart."""
-    return sum(apart(bits, of) <= 32 for word, bits in query for other, of in image if other == word)
+    """Number of feature pairs of one word at most 32 bits apart."""
+    return sum(
+        hamming(bits, image_bits) <= 32
+        for word, bits in query
+        for image_word, image_bits in image
+        if image_word == word
+    )
 
 
 def expanded(query, reliable, draw=None):
-    """The query's words and those of reliable images, each once with the majority's signature."""
-    own = {word for word, _ in query}
-    having = {}
+    """The words of the query and of reliable images, each once with its majority signature."""
+    query_words = {word for word, _ in query}
+    image_counts = {}
     for image in reliable:
         for word in {feature[0] for feature in image}:
-            having[word] = having.get(word, 0) + 1
-    chosen, new = set(), 0
-    for word in sorted(having, key=lambda word: (-having[word], word)):
-        chosen.add(word)
-        new += word not in own
-        if new == len(own) // 2:
+            image_counts[word] = image_counts.get(word, 0) + 1
+    selected, added = set(), 0
+    for word in sorted(image_counts, key=lambda word: (-image_counts[word], word)):
+        selected.add(word)
+        added += word not in query_words
+        if added == len(query_words) // 2:
             break
-    features = [*query, *(f for image in reliable for f in image if f[0] in chosen)]
+    features = [*query, *(f for image in reliable for f in image if f[0] in selected)]
     words = sorted({word for word, _ in features})
-    decided = draw(len(words), len(features[0][1])) if draw else None
-    kept = []
+    tie_breaks = draw(len(words), len(features[0][1])) if draw else None
+    merged = []
     for row, word in enumerate(words):
-        signatures = [bits for other, bits in features if other == word]
+        signatures = [bits for feature_word, bits in features if feature_word == word]
         majority = []
         for bit in range(len(signatures[0])):
             ones = sum(signature[bit] for signature in signatures)
             if 2 * ones == len(signatures):
-                majority.append(int(decided[row][bit] > 0.5))
+                majority.append(int(tie_breaks[row][bit] > 0.5))
             else:
                 majority.append(int(2 * ones > len(signatures)))
-        kept.append((word, majority))
-    return kept
+        merged.append((word, majority))
+    return merged
 
 
 # ------------------------------------------------------------------------------------------ vocabulary
 
 
 def nearest_words(descriptor, centres, count):
-    """Numbers of the centres nearest to a descriptor, the nearest first."""
+    """Indices of the centres nearest to a descriptor, the nearest first."""
     squares = [
         float(((descriptor.astype(float) - centre.astype(float)) ** 2).sum()) for centre in centres
     ]
@@ -218,7 +225,7 @@ def nearest_words(descriptor, centres, count):
 
 
 def signature(descriptor, word, vocabulary):
-    """List of bits: whether the descriptor's projections lie above their word's medians."""
+    """Bits: whether each projection of the descriptor exceeds its word's median."""
     projected = descriptor.astype(float) @ vocabulary.projection.astype(float)
     return [
         int(value > median) for value, median in zip(projected, vocabulary.medians[word], strict=True)

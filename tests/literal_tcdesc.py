@@ -21,10 +21,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Options:
-    """Every choice in one place; the defaults are the study's for TCDesc-HN.
+    """All choices of TCDesc; the defaults are the study's for TCDesc-HN.
 
-    `eps` is that of the Euclidean distances between the sets (d_E, d⁻); `kernel_eps` is added to the
-    squared distance within a set that the hard weight and the heat kernel take.
+    `eps` is added to the squared Euclidean distances between the sets (d_E, d⁻), `kernel_eps` to the
+    squared distances within a set that the hard weight and the heat kernel take.
     """
 
     k: int = 16
@@ -44,17 +44,17 @@ class Options:
 
 # √(2(1 − s + 1e-6)): the ε of the DSM recipes.
 DSM_EPSILON = 2e-6
-# Negatives that are closer are taken for false ones.
+# Closer negatives count as false negatives.
 FLOOR = 0.008
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """What the gradient takes as constant, all of it from one base point.
+    """Values that the gradient takes as constant, all from one base point.
 
-    `neighbours` (2, n, k) of int; `lam` (n,); `negatives` one (row, column) of d(a_row, p_column) a
-    pair, or None; `weights` (n,) are DSM's, or None where they were not asked for; `base` is the
-    point itself.
+    `neighbours` is (2, n, k) int and `lam` (n,). `negatives` holds per pair the (row, column) of
+    d(a_row, p_column), or None. `weights` (n,) are DSM's, or None if not requested. `base` is the
+    base point.
     """
 
     neighbours: Array
@@ -76,30 +76,30 @@ def squared_distance(u: Array, v: Array) -> float:
 
 
 def euclidean(u: Array, v: Array, eps: float = 1e-6) -> float:
-    """d_E of Eq. 10: √(‖u − v‖² + eps), which is √(2 − 2 u·v + eps) on the unit sphere alone.
+    """d_E of Eq. 10: √(‖u − v‖² + eps), which is √(2 − 2 u·v + eps) only on the unit sphere.
 
-    Off it they differ, and so do their gradients with respect to free u, by a multiple of u.
+    Off it the two differ, and so do their gradients with respect to free u, by a multiple of u.
     """
     return math.sqrt(squared_distance(u, v) + eps)
 
 
 def neighbours(points: Array, k: int) -> Array:
-    """N(a_i) of Section III-B as indices (n, k): nearest first, without itself, ties to the smaller."""
+    """N(a_i) of Section III-B as indices (n, k): nearest first, without i, ties to the smaller j."""
     n = len(points)
-    found = []
+    indices = []
     for i in range(n):
-        others = sorted((squared_distance(points[i], points[j]), j) for j in range(n) if j != i)
-        found.append([j for _, j in others[:k]])
-    return np.array(found, dtype=np.int64)
+        nearest = sorted((squared_distance(points[i], points[j]), j) for j in range(n) if j != i)
+        indices.append([j for _, j in nearest[:k]])
+    return np.array(indices, dtype=np.int64)
 
 
 def neighbour_gaps(points: Array, k: int) -> Array:
-    """(n,): distance of neighbour k + 1 minus that of neighbour k; small ones may swap in float32."""
+    """(n,): distance of neighbour k + 1 minus that of neighbour k; if small, float32 may swap them."""
     n = len(points)
     gaps = []
     for i in range(n):
-        others = sorted(math.sqrt(squared_distance(points[i], points[j])) for j in range(n) if j != i)
-        gaps.append(others[k] - others[k - 1] if k < n - 1 else math.inf)
+        distances = sorted(math.sqrt(squared_distance(points[i], points[j])) for j in range(n) if j != i)
+        gaps.append(distances[k] - distances[k - 1] if k < n - 1 else math.inf)
     return np.array(gaps)
 
 
@@ -114,7 +114,7 @@ def least_squares(centre: Array, hood: Array, ridge: float = 0.0) -> Array:
 
 
 def sum_to_one(centre: Array, hood: Array) -> Array:
-    """Eq. 4 with Σw = 1 (LLE): the last weight is 1 − the others, which plain least squares gives."""
+    """Eq. 4 with Σw = 1 (LLE): plain least squares gives all weights but the last, 1 − their sum."""
     k = hood.shape[1]
     if k == 1:
         return np.ones(1)
@@ -139,7 +139,7 @@ def heat_kernel(centre: Array, hood: Array, t: float, on: str = "d", eps: float 
 
 
 def topology_weights(centre: Array, hood: Array, options: Options) -> Array:
-    """W_i by any of Eq. 3, 6, 12, the LLE form, or zeros ("none": the control without topology)."""
+    """W_i by Eq. 3, 6 or 12, by the LLE form, or zeros ("none": the control without topology)."""
     if options.weights == "linear":
         return least_squares(centre, hood, options.ridge)
     if options.weights == "lle":
@@ -158,7 +158,7 @@ def topology_weights(centre: Array, hood: Array, options: Options) -> Array:
 
 
 def topology_vector(indices: Array, weights: Array, n: int) -> Array:
-    """Eq. 7: T_i in Rⁿ with the weight of neighbour j at place j, its pair's number, 0 elsewhere."""
+    """Eq. 7: T_i in Rⁿ with the weight of neighbour j at index j, its pair's number, and 0 elsewhere."""
     vector = np.zeros(n)
     for j, weight in zip(indices, weights, strict=True):
         vector[j] = weight
@@ -168,7 +168,7 @@ def topology_vector(indices: Array, weights: Array, n: int) -> Array:
 def topology_vectors(points: Array, hoods: Array, options: Options, base: Array | None = None) -> Array:
     """(n, n): T_i of every point of one set, over the neighbours given as indices (n, k).
 
-    With `base`, the neighbours' values are base's and only the centres are those of `points`.
+    With `base`, neighbours are points of `base` and only the centres are of `points`.
     """
     values = points if base is None else base
     rows = []
@@ -205,14 +205,14 @@ def nearest_among(point: Array, others: Array, candidates: list[int]) -> int:
 
 
 def mutual_matches(x: Array, hood_a: Array, hood_p: Array) -> int:
-    """m of Eq. 11 read as mutual matches: pairs (a_j in N(a_i), p_l in N(p_i)) each of which is the
-    other's nearest in these neighbourhoods. Whether j = l does not enter.
+    """m of Eq. 11 read as mutual matches: pairs (a_j in N(a_i), p_l in N(p_i)) that are each
+    other's nearest in these neighbourhoods. j = l is not required.
     """
     among_a, among_p = [int(j) for j in hood_a], [int(j) for j in hood_p]
     count = 0
     for j in among_a:
-        other = nearest_among(x[0, j], x[1], among_p)
-        if nearest_among(x[1, other], x[0], among_a) == j:
+        partner = nearest_among(x[0, j], x[1], among_p)
+        if nearest_among(x[1, partner], x[0], among_a) == j:
             count += 1
     return count
 
@@ -231,17 +231,17 @@ def matched_neighbours(x: Array, hoods: Array, options: Options) -> Array:
 
 
 def lambdas(matches: Array, options: Options) -> Array:
-    """λ of Eq. 11 for every pair, (n,). "sample": each its own; "batch_mean": the mean of those; a
-    number: fixed.
+    """λ of Eq. 11 for every pair, (n,): its own ("sample"), the mean over pairs ("batch_mean"), or a
+    fixed number.
     """
     n = len(matches)
     if not isinstance(options.lam, str):
         return np.full(n, float(options.lam))
-    own = [min((int(m) / options.k) ** options.gamma, 0.5) for m in matches]
+    values = [min((int(m) / options.k) ** options.gamma, 0.5) for m in matches]
     if options.lam == "sample":
-        return np.array(own)
+        return np.array(values)
     if options.lam == "batch_mean":
-        return np.full(n, sum(own) / n)
+        return np.full(n, sum(values) / n)
     raise ValueError(options.lam)
 
 
@@ -251,25 +251,25 @@ def lambdas(matches: Array, options: Options) -> Array:
 def hardest_negatives(x: Array, options: Options) -> list[tuple[int, int] | None]:
     """d⁻ of Eq. 9, Euclidean: for pair i the smallest of d(a_i, p_j) and d(a_j, p_i), j ≠ i.
 
-    Given as (row, column) of d(a_row, p_column). Distances below the floor are skipped, one equal to it
-    is not. Ties go to the row before the column, then to the smaller j. None where nothing is left.
+    Each is the (row, column) of d(a_row, p_column), or None if all are skipped: distances below the
+    floor are, one equal to it is not. Ties go to the row before the column, then to the smaller j.
     """
     n = x.shape[1]
-    found: list[tuple[int, int] | None] = []
+    negatives: list[tuple[int, int] | None] = []
     for i in range(n):
         best = math.inf
-        place = None
+        negative = None
         pairs = [(i, j) for j in range(n) if j != i] + [(j, i) for j in range(n) if j != i]
         for row, column in pairs:
             d = euclidean(x[0, row], x[1, column], options.eps)
             if d >= FLOOR and d < best:
                 best = d
-                place = (row, column)
-        found.append(place)
-    return found
+                negative = (row, column)
+        negatives.append(negative)
+    return negatives
 
 
-# DSM's weights on one first batch
+# DSM's weights on a first batch
 
 
 def dsm_weights(values: Array, bins: int) -> Array:
@@ -280,7 +280,7 @@ def dsm_weights(values: Array, bins: int) -> Array:
 
 
 def node_gap(values: Array, bins: int) -> float:
-    """The smallest distance, in bins, of a value to a node: where small, rounding decides the floor bin.
+    """The smallest distance, in bins, from a value to a node; if small, rounding decides the floor bin.
 
     Clamped values do not count: they lie on the first or last node in any arithmetic.
     """
@@ -320,19 +320,19 @@ def positive_distances(x: Array, options: Options, frozen: Frozen | None = None)
 
 
 def negative_distances(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
-    """d⁻_i of Eq. 9 for every pair, (n,), at the frozen places; infinite where there is none."""
+    """d⁻_i of Eq. 9 for every pair, (n,), with the frozen negatives; infinite where there is none."""
     frozen = frozen or freeze(x, options)
     values = []
-    for place in frozen.negatives:
-        if place is None:
+    for negative in frozen.negatives:
+        if negative is None:
             values.append(math.inf)
         else:
-            values.append(euclidean(x[0, place[0]], x[1, place[1]], options.eps))
+            values.append(euclidean(x[0, negative[0]], x[1, negative[1]], options.eps))
     return np.array(values)
 
 
 def freeze(x: Array, options: Options, with_dsm: bool = False) -> Frozen:
-    """Neighbours, λ, negatives and, if asked for, DSM's weights at x."""
+    """Compute neighbours, λ, negatives and, on request, DSM's weights at x."""
     x = np.array(x, dtype=np.float64)
     hoods = np.array([neighbours(x[0], options.k), neighbours(x[1], options.k)])
     lam = lambdas(matched_neighbours(x, hoods, options), options)
@@ -344,7 +344,7 @@ def freeze(x: Array, options: Options, with_dsm: bool = False) -> Frozen:
 
 
 def dsm_hardness(x: Array, options: Options, frozen: Frozen | None = None) -> Array:
-    """What DSM's histogram is of, (n,): Eq. 10's d⁺ − d⁻."""
+    """The values that DSM's histogram counts, (n,): Eq. 10's d⁺ − d⁻."""
     frozen = frozen or freeze(x, options)
     return positive_distances(x, options, frozen) - negative_distances(x, options, frozen)
 
@@ -373,8 +373,8 @@ def slope_along(
     options: Options,
     step: float = 1e-5,
 ) -> float:
-    """The derivative of a loss along a direction (2, n, dim), by central differences; what is
-    `Frozen` is constant."""
+    """The derivative of a loss along a direction (2, n, dim), by central differences; the values
+    in `Frozen` are constant."""
     frozen = freeze(x, options, with_dsm=True)
     above, below = (loss(x + sign * step * direction, options, frozen) for sign in (1, -1))
     return (above - below) / (2 * step)

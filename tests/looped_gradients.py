@@ -10,11 +10,11 @@ from lib.probes.gradient_norms import Samples, triplet_losses
 
 
 def looped_gradient_norms(model: nn.Module, objective: Objective, samples: Samples) -> Tensor:
-    """‖∇_θ L‖₂ of each triplet, one backward pass after the other."""
+    """Return ‖∇_θ L‖₂ of each triplet, one backward pass each."""
     parameters = list(model.parameters())
     norms = []
-    for images, near_anchor, found in zip(*samples, strict=True):
-        alone = triplet_losses(objective, model(images)[None], near_anchor[None], found[None])[0]
-        gradients = torch.autograd.grad(alone, parameters)
+    for images, near_anchor, has_negative in zip(*samples, strict=True):
+        loss = triplet_losses(objective, model(images)[None], near_anchor[None], has_negative[None])[0]
+        gradients = torch.autograd.grad(loss, parameters)
         norms.append(sum(g.square().sum() for g in gradients).sqrt())
     return torch.stack(norms)

@@ -13,12 +13,12 @@ def u_by_hand(lower, higher) -> float:
 
 def exact_by_hand(lower, higher) -> float:
     pooled, observed = [*lower, *higher], u_by_hand(lower, higher)
-    as_low = []
+    as_small = []
     for chosen in itertools.combinations(range(len(pooled)), len(lower)):
-        left = [pooled[i] for i in chosen]
-        right = [pooled[i] for i in range(len(pooled)) if i not in chosen]
-        as_low.append(u_by_hand(left, right) <= observed)
-    return sum(as_low) / len(as_low)
+        first = [pooled[i] for i in chosen]
+        second = [pooled[i] for i in range(len(pooled)) if i not in chosen]
+        as_small.append(u_by_hand(first, second) <= observed)
+    return sum(as_small) / len(as_small)
 
 
 def normal_by_hand(lower, higher, continuity: float) -> float:

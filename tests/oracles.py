@@ -1,4 +1,4 @@
-"""Slow, literal transcriptions of the papers' equations: plain Python, float64, one loop an index.
+"""Slow, literal transcriptions of the papers' equations: plain Python, float64, one loop per index.
 
 Written from the papers' text and from the list of choices they leave open, not from `lib`. Vectors are
 lists of floats, matrices are lists of vectors, images are lists of rows.
@@ -45,17 +45,17 @@ def competitors(
 ) -> list[tuple[float, int, int]]:
     """(distance, query, patch) of every patch that may be pair i's negative; n + j is positive j."""
     n = len(anchors)
-    found = []
+    candidates = []
     for j in range(n):
         if j == i:
             continue
         if scope in ("within", "all"):
-            found.append((d(anchors[i], anchors[j]), i, j))
-            found.append((d(positives[i], positives[j]), n + i, n + j))
+            candidates.append((d(anchors[i], anchors[j]), i, j))
+            candidates.append((d(positives[i], positives[j]), n + i, n + j))
         if scope in ("across", "all"):
-            found.append((d(anchors[i], positives[j]), i, n + j))
-            found.append((d(anchors[j], positives[i]), n + i, j))
-    return found
+            candidates.append((d(anchors[i], positives[j]), i, n + j))
+            candidates.append((d(anchors[j], positives[i]), n + i, j))
+    return candidates
 
 
 def hardest_negative(
@@ -66,7 +66,7 @@ def hardest_negative(
     d: Metric,
     floor: float = 0.0,
 ) -> tuple[float, int, int] | None:
-    """The closest competitor that is no closer than the floor; None where there is none."""
+    """The closest competitor that is no closer than the floor, or None."""
     allowed = [c for c in competitors(anchors, positives, i, scope, d) if c[0] >= floor]
     return min(allowed, key=lambda c: c[0], default=None)
 
@@ -94,12 +94,12 @@ def batch_loss(
 
 
 def slope(
-    function: Callable[[list[float]], float], at: Sequence[float], step: float = 1e-6
+    function: Callable[[list[float]], float], point: Sequence[float], step: float = 1e-6
 ) -> list[float]:
     """Gradient by central differences, one coordinate after the other."""
     result = []
-    for i in range(len(at)):
-        up, down = list(at), list(at)
+    for i in range(len(point)):
+        up, down = list(point), list(point)
         up[i] += step
         down[i] -= step
         result.append((function(up) - function(down)) / (2 * step))
@@ -107,7 +107,7 @@ def slope(
 
 
 def sampling_probabilities(distances: Sequence[float | None], exponent: float) -> list[float]:
-    """p_i ∝ d_i^(λ / L_avg), i ≠ i0 (AdaSample Eq. 13); None stands at the anchor and empty places."""
+    """p_i ∝ d_i^(λ / L_avg), i ≠ i0 (AdaSample Eq. 13); None marks the anchor and empty places."""
     powers = [0.0 if d is None else d**exponent for d in distances]
     return [power / sum(powers) for power in powers]
 
@@ -135,7 +135,7 @@ def inverse_distance_weights(
 
 
 def false_positive_rate(labels_in_order: Sequence[bool], recall: float = 0.95) -> float:
-    """Percent of non-matching pairs above the first place at which the recall is reached."""
+    """Percent of non-matching pairs that rank before the recall is reached."""
     matching = sum(labels_in_order)
     seen = 0
     false_positives = 0
@@ -161,7 +161,7 @@ def fpr95_over_tie_orders(
 
 
 def hardnet_fpr95(distances: Sequence[float], match: Sequence[bool]) -> float:
-    """HardNet's convention: what stands before the first place where the recall is reached is below."""
+    """HardNet's convention: the pairs before the one that reaches the recall are below the threshold."""
     order = sorted(range(len(distances)), key=lambda i: distances[i])
     labels = [match[i] for i in order]
     first = next(i for i in range(len(labels)) if sum(labels[: i + 1]) >= 0.95 * sum(labels))
@@ -188,7 +188,7 @@ def window_means(image: Sequence[Sequence[int]]) -> list[list[float]]:
 
 
 def turned_and_halved(image: Sequence[Sequence[int]], angle: float) -> list[list[float]]:
-    """Turned counter-clockwise as seen: each output centre is traced back, the 2×2 mean read there.
+    """Turn counter-clockwise as seen: trace each output centre back and read the 2×2 mean there.
 
     Rows count downwards, so a counter-clockwise turn by φ carries the point (x right, y down) to
     (x cos φ + y sin φ, −x sin φ + y cos φ). Between the four neighbouring positions of the 2×2 window

@@ -1,4 +1,4 @@
-"""Papers' jobs without searches, records of them with numbers made up, and how two recipes differ."""
+"""The papers' jobs without searches, their records with made-up numbers, and how two recipes differ."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from lib.study.artefacts import hynet, rows
 from lib.study.jobs import Job
 from lib.study.open import Record, Study, open_study
 
-# What the searches of HyNet's margins found best, of each similarity its last.
+# The best margins of HyNet's searches: the last one of each similarity.
 BEST = {"hynet_aug", "hynet_d_1.4", "hynet_s_1"}
 
 
 def searched(monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int] | None = None) -> Study:
-    """A quick study whose searches all found a rate that tells whose it was, and the margins `BEST`."""
+    """A quick study whose searches found the margins `BEST`, and rates that name their search."""
 
-    def found(study: Study, key: str) -> dict:
+    def fpr95_by_rate(study: Study, key: str) -> dict:
         assert study.profile.name == "quick"
         return {"0.005": 30.0, "0.01": 20.0 if key in BEST else 25.0}
 
-    monkeypatch.setattr(hynet, "searched_fpr95", found)
-    monkeypatch.setattr(rows, "searched_rate", lambda of, *names: _Rate(" and ".join(names)))
+    monkeypatch.setattr(hynet, "searched_fpr95", fpr95_by_rate)
+    monkeypatch.setattr(rows, "searched_rate", lambda opened, *names: _Rate(" and ".join(names)))
     return open_study(seeds=seeds)
 
 
@@ -36,7 +36,7 @@ def changed(recipe: Recipe, base: Recipe) -> set[str]:
 
 
 class _Rate(float):
-    """1, and the name of the search that it is of."""
+    """A rate of 1 with the name of its search."""
 
     def __new__(cls, name: str) -> _Rate:
         rate = super().__new__(cls, 1.0)
@@ -45,15 +45,15 @@ class _Rate(float):
 
 
 def rate_of(job: Job) -> str:
-    """The name of the search that a job's rate is of."""
+    """The name of the search of a job's rate."""
     return job.recipe.optimizer.options["lr"].search
 
 
 def records(
     jobs: Sequence[Job], fpr95: Callable[[Job], float], number: Callable[[Job], float] | None = None
 ) -> list[Record]:
-    """A record a job with the same FPR95 on every set, one point more on the second, and 10 points more
-    by its signs; and with the same number in all of HPatches' tasks."""
+    """One record per job: the same FPR95 on every set, one point more on the second and 10 points more
+    by its signs, and the same number in all of HPatches' tasks."""
     return [_record(job, fpr95, number) for job in jobs]
 
 
@@ -77,10 +77,10 @@ def _tasks(value: float) -> dict[str, float]:
 def followed(
     jobs: Sequence[Job], fpr95: Callable[[Job], float], number: Callable[[Job], float] | None = None
 ) -> list[Record]:
-    """`records` that were followed for five epochs, a point lower at each, down to their FPR95."""
-    found = []
+    """`records` with the FPR95 of five epochs, each a point lower, down to the final one."""
+    runs = []
     for run in records(jobs, fpr95, number):
         fpr95s = {name: run.fpr95(name) for name in run.job.test_sets}
-        by_epoch = {name: [of + 4 - epoch for epoch in range(5)] for name, of in fpr95s.items()}
-        found.append(replace(run, content={**run.content, "epoch_fpr95": by_epoch}))
-    return found
+        by_epoch = {name: [last + 4 - epoch for epoch in range(5)] for name, last in fpr95s.items()}
+        runs.append(replace(run, content={**run.content, "epoch_fpr95": by_epoch}))
+    return runs

@@ -1,7 +1,7 @@
-"""The papers' texts, where a folder holds them: they belong to their authors and are not kept here.
+"""The papers' texts, read from a folder: they belong to their authors and are not kept here.
 
-`PAPERS=folder python -m pytest tests/test_papers_text.py` reads there `adasample.md`,
-`adasample_arxiv_html.txt` (a second transcription), `dsm.md`, `hynet.txt` and `tcdesc.md`.
+`PAPERS=folder python -m pytest tests/test_papers_text.py` reads `adasample.md`,
+`adasample_arxiv_html.txt` (a second transcription), `dsm.md`, `hynet.txt` and `tcdesc.md` from it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import unicodedata
 from pathlib import Path
 
 FOLDER = os.environ.get("PAPERS", "")
-# Of each printed table the text that holds it, and the words that it stands between.
+# Printed table -> (its text, the words before its numbers, the words after them).
 TABLES = {
     "adasample_table1": ("adasample_arxiv_html.txt", "SIFT [17] 128", "Table 1: Patch"),
     "adasample_table2": ("adasample_arxiv_html.txt", "Loss AHT HT", "Table 2: Ablation"),
@@ -36,19 +36,19 @@ TABLES = {
 
 
 def text(name: str) -> str:
-    """A text, with a word of `adasample.md` that was misread put right by the other transcription."""
+    """Return a text; a misread word of `adasample.md` is corrected by the other transcription."""
     return Path(FOLDER, name).read_text(encoding="utf-8").replace("HardNos", "Hardpos")
 
 
 def table_numbers(table: str) -> list[str]:
-    """The numbers that a table prints, in its order, citations and what is part of a name left out."""
+    """Return the numbers that a table prints, in its order, without citations and parts of names."""
     name, start, end = TABLES[table]
     _, _, after = text(name).partition(start)
     part = re.sub(r"\[\d+\]|</?b>|\\cdashline\S*|plus-or-minus|\\pm", " ", after.partition(end)[0])
     return re.findall(r"(?<![\w.=/-])\d+(?:\.\d+)?(?=[KkM%]|px|\b)(?!/)", part)
 
 
-# What begins where the papers' text ends, and how their headings look.
+# The heading that ends a paper's text, and the forms of its other headings.
 END = re.compile(r"(?m)^#* ?\**(?:References|REFERENCES)\**\s*$")
 HEADING = re.compile(
     r"#+ +(.*)|((?:\d(?:\.\d)?\.?|[IVX]+\.|[A-F]\.) [A-Z][\w\- ]{3,60}|Abstract|Broader Impact"
@@ -60,7 +60,7 @@ REFERENCE = (
     r"\b(?:Eqns?|Eqs?|Equations?|Secs?|Sections?|Figs?|Figures?|Tabs?|Tables?|Thms?|Theorems?|Algs?|Steps?"
     r"|Definition|Algorithm)\.?\s*\(?(?:\d[\d.()a-z]*|[IVX]+\b)(?:(?:, | and )\(?\d[\d.()a-z]*)*"
 )
-# Digits that are no number: in names, marks of footnotes, indices and exponents.
+# Digits that are not numbers: in names, footnote marks, indices and exponents.
 NAME = r"\b(?:L2|l2|3D|2D|D2-Net|R2D2|L_2|l1|l_1|W1BS|\w+[56]k)\b|L2L2|\\ell_2|[_^]\{?[-+]?[\di]+\}?"
 NUMBER = r"(?<![A-Za-z\\])\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|half|twice|double)\b"
 COMPARISON = (
@@ -74,42 +74,42 @@ COMPARISON = (
 
 
 def sentences(name: str) -> list[tuple[str, str]]:
-    """The sentences of a text's body with the heading that each stands under; no tables, no formulas."""
+    """Return the sentences of a text's body, each with its heading; no tables, no formulas."""
     pieces, heading = [], ""
     for line in map(str.strip, END.split(text(name))[0].splitlines()):
-        found = HEADING.fullmatch(line)
-        if found:
-            heading = (found[1] or found[2]).strip("*# ")
+        heading_match = HEADING.fullmatch(line)
+        if heading_match:
+            heading = (heading_match[1] or heading_match[2]).strip("*# ")
         elif line and not _is_formula(line) and not _is_table(line):
-            goes_on = pieces and pieces[-1][0] == heading and not re.search(r"[.!?:]\W*$", pieces[-1][1])
-            if goes_on:
+            joined = pieces and pieces[-1][0] == heading and not re.search(r"[.!?:]\W*$", pieces[-1][1])
+            if joined:
                 pieces[-1] = (heading, f"{pieces[-1][1]} {line}")
             else:
                 pieces.append((heading, line))
-    whole = [
+    result = [
         (heading, sentence.replace("·", "."))
         for heading, piece in pieces
         for sentence in re.split(
             r"(?<=[.!?])[”)*]?\s+(?=[A-Z“\"*(•])",
-            ABBREVIATION.sub(lambda of: of[0].replace(".", "·"), piece),
+            ABBREVIATION.sub(lambda abbreviation: abbreviation[0].replace(".", "·"), piece),
         )
     ]
-    return whole
+    return result
 
 
 def speaks_of_more(sentence: str) -> bool:
-    """Whether a sentence has a number, a comparative, a superlative or a verb of comparison."""
+    """Return whether a sentence has a number, a comparative, a superlative or a verb of comparison."""
     rest = re.sub(f"{CITATION}|{REFERENCE}|{NAME}", " ", sentence)
     return bool(re.search(NUMBER, rest) or re.search(COMPARISON, rest, re.IGNORECASE))
 
 
 def plain(words: str) -> str:
-    """Letters and digits alone, so that formulas and marks may be written in any way."""
+    """Return letters and digits alone, so that the notation of formulas does not matter."""
     return re.sub(r"[^a-z0-9]", "", re.sub(r"\\[a-zA-Z]+", " ", words.lower()))
 
 
 def plain_once(words: str) -> str:
-    """As `plain`, for arXiv's page, where a formula stands as characters, in words and as LaTeX."""
+    """As `plain`, for arXiv's page, which gives a formula as characters, in words and as LaTeX."""
     words = re.sub("(?:sub|super)script|percent", "", unicodedata.normalize("NFKC", words))
     return re.sub(r"(.{1,12}?)\1\1", r"\1", plain(words))
 

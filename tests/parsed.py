@@ -1,4 +1,4 @@
-"""Imported by the process that kernels are forked from: each would parse the library for its digests."""
+"""Parse the library once, in the process that kernels are forked from: each needs its digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mirror of three tiny PhotoTour sets, on loopback, for the tests of what fetches and unpacks them."""
+"""A loopback mirror of three tiny PhotoTour sets, for the tests of fetching and unpacking them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNTS = {"liberty": 300, "notredame": 20, "yosemite": 256}
 
 @dataclass
 class Mirror:
-    """A server on loopback and how it misbehaves. `asked` lists path and Range of each GET."""
+    """A loopback server and its faults. `asked` lists the path and Range of each GET."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
@@ -50,10 +50,10 @@ def handler_of(mirror: Mirror) -> type[BaseHTTPRequestHandler]:
                 body = body[int(start[1]) :]
             self._answer(206 if start and mirror.ranges else 200, body)
             if mirror.halfway is not None:
-                half, mirror.halfway = mirror.halfway, None
+                callback, mirror.halfway = mirror.halfway, None
                 self.wfile.write(body[: len(body) // 2])
                 self.wfile.flush()
-                half()
+                callback()
                 return
             self.wfile.write(body[: mirror.cuts.pop(0) if mirror.cuts else len(body)])
 
@@ -69,7 +69,7 @@ def handler_of(mirror: Mirror) -> type[BaseHTTPRequestHandler]:
 
 
 class Server(ThreadingHTTPServer):
-    """Does not report that a client hung up, which here is meant."""
+    """A server that ignores a client that hangs up, as tests intend."""
 
     daemon_threads = True
 
@@ -80,23 +80,23 @@ class Server(ThreadingHTTPServer):
 
 @contextmanager
 def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
-    """A mirror that answers until the block ends."""
+    """Run a mirror until the block ends."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(fetching, "SILENCE", 5.0)
-    kept = Mirror()
-    with Server(("127.0.0.1", 0), handler_of(kept)) as server:
-        kept.url = f"http://127.0.0.1:{server.server_port}/"
+    mirror = Mirror()
+    with Server(("127.0.0.1", 0), handler_of(mirror)) as server:
+        mirror.url = f"http://127.0.0.1:{server.server_port}/"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield kept
+            yield mirror
         finally:
             server.shutdown()
             thread.join(10)
 
 
 def packed(members: dict[str, bytes]) -> bytes:
-    """A ZIP archive of them."""
+    """Pack members into a ZIP archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, content in members.items():
@@ -123,5 +123,5 @@ def tiny_scenes(root: Path) -> Scenes:
 
 
 def names_in(folder: Path) -> list[str]:
-    """What lies in a folder, hidden files too."""
+    """List a folder's names, hidden files too."""
     return sorted(path.name for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""Records for the tests of reporting, as `lib.study.open.records_of` gives them, and verdicts."""
+"""Records for the tests of reporting, as `lib.study.open.records_of` returns them, and verdicts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lib.study.open import Record
 
 @dataclass(frozen=True)
 class Run(Record):
-    """A record whose probes are given by name; FPR95 has 400 resamples about it."""
+    """A record with its probes given by name and 400 resamples about its FPR95."""
 
     arrays_of: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ def found(
 def with_fpr95(
     key: str, train_set: str | None, seed: int | None, *, label: str = "", **fpr95: float
 ) -> Record:
-    """A record with an FPR95 a test set."""
+    """A record with one FPR95 per test set."""
     metrics = {name: {"fpr95": {"expected": value, "low": 0.0}} for name, value in fpr95.items()}
     return found(key, train_set, seed, label=label, metrics=metrics)
 
@@ -51,19 +51,19 @@ def verdict(claim: Claim, *judged_by: object) -> SimpleNamespace:
 
 
 def claims_on(paper: str, artefact: str) -> list[Claim]:
-    """The claims on an artefact, those on parts of it too."""
+    """The claims on an artefact and on its parts."""
     return [claim for claim in read_claims(paper) if claim.artefact.split(", ")[0] == artefact]
 
 
 def verdicts(
     paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
 ) -> dict[str, SimpleNamespace]:
-    """By id, without the paper's name, the verdicts of an evening on the claims on an artefact;
+    """The verdicts at evening size on the claims on an artefact, by id without the paper's name;
     `values` as `lib.study.report.artefact.Artefact.judge` takes them."""
-    of = values if callable(values) else lambda claim: values
+    values_of = values if callable(values) else lambda claim: values
     return {
         claim.id.removeprefix(f"{paper}-"): verdict(
-            claim, {} if claim.why else of(claim), seeds, "evening", "mini"
+            claim, {} if claim.why else values_of(claim), seeds, "evening", "mini"
         )
         for claim in claims_on(paper, artefact)
     }
@@ -72,6 +72,6 @@ def verdicts(
 def outcomes(
     paper: str, artefact: str, values: object, seeds: Sequence[int] = (0, 1, 2)
 ) -> dict[str, str]:
-    """What `verdicts` come to, of the claims that have a rule."""
-    found = verdicts(paper, artefact, values, seeds)
-    return {key: of.outcome for key, of in found.items() if not of.claim.why}
+    """The outcomes of `verdicts` on the claims that have a rule."""
+    judged = verdicts(paper, artefact, values, seeds)
+    return {key: row.outcome for key, row in judged.items() if not row.claim.why}

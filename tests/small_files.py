@@ -1,5 +1,5 @@
-"""Files small enough for a test: a PhotoTour set, a folder of photographs, a line that is changed; and a
-command that gets Ctrl-C while it works on such files."""
+"""Small files for tests: a PhotoTour set, a folder of photographs, a changed line. And a command that
+gets Ctrl-C while it works on such files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lib.data.phototour import write_pairs, write_patches
 
 
 def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """A set of two patches a point with three pairs, as the originals are laid out; its patches and
-    point ids."""
+    """Write a set in the originals' layout, of two patches a point and three pairs. Return its patches
+    and point ids."""
     rng = np.random.default_rng(seed)
     patches = rng.integers(0, 256, (count, 64, 64), dtype=np.uint8)
     points = np.arange(count) // 2
@@ -30,7 +30,7 @@ def write_set(folder: Path, count: int = 300, seed: int = 0) -> tuple[np.ndarray
 
 
 def photo_folder(folder: Path, count: int = 5) -> Path:
-    """A folder of photographs of smooth noise, 00.jpg and so on."""
+    """Write a folder of photographs of smooth noise, 00.jpg and so on."""
     folder.mkdir()
     rng = np.random.default_rng(0)
     for index in range(count):
@@ -41,7 +41,7 @@ def photo_folder(folder: Path, count: int = 5) -> Path:
 
 
 def write_oxford_sequence(folder: Path, images: Sequence[np.ndarray], homographies: np.ndarray) -> None:
-    """Six images and five homographies as the Oxford Affine set is laid out."""
+    """Write six images and five homographies in the layout of the Oxford Affine set."""
     folder.mkdir(parents=True)
     for number, image in enumerate(images, 1):
         cv2.imwrite(str(folder / f"img{number}.png"), image)
@@ -50,15 +50,15 @@ def write_oxford_sequence(folder: Path, images: Sequence[np.ndarray], homographi
 
 
 def replace_line(path: Path, number: int, text: str) -> None:
-    """Put a text in place of a line, of which the first is 1."""
+    """Replace a line by a text; the first line is 1."""
     lines = path.read_text().splitlines()
     lines[number - 1] = text
     path.write_text("\n".join(lines) + "\n")
 
 
 def interrupted(command: Sequence[str], begun: Callable[[], object]) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of a module of lib, run as a command, that gets Ctrl-C once it has
-    begun."""
+    """Run a module of lib as a command, send it Ctrl-C once it has begun, and return its exit status,
+    stdout and stderr."""
     root = Path(__file__).resolve().parents[1]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-m", *command], cwd=root, **pipes) as process:
@@ -66,9 +66,9 @@ def interrupted(command: Sequence[str], begun: Callable[[], object]) -> tuple[in
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        # Returns once nobody holds stdout and stderr any more, the processes that it started included.
+        # Returns once no process, including those it started, holds stdout or stderr.
         try:
-            said = process.communicate(timeout=20)
+            output = process.communicate(timeout=20)
         finally:
             process.kill()
-    return process.returncode, *said
+    return process.returncode, *output

@@ -23,20 +23,20 @@ SMALL = replace(
 
 
 def open_small(folder: Path, profile: Profile = SMALL) -> Study:
-    """The study with its data and results in a folder of its own."""
-    opened = open_study(results=str(folder))
+    """Return the study with its data and results in `folder`."""
+    study = open_study(results=str(folder))
     source = open_source("mini", folder / "data", profile.mini)
-    return replace(opened, profile=profile, source=source)
+    return replace(study, profile=profile, source=source)
 
 
 def training_job(study: Study, name: str, train_set: str, seed: int) -> Job:
-    """One run of a recipe at its own rate."""
+    """Return the job of one run of a recipe at its own rate."""
     (job,) = Runs([name], (seed,), sets=(train_set,))(study)
     return job
 
 
 def made_cold(folder: Path) -> tuple[Study, Job, Path]:
-    """A small run made in a folder of its own: the study, its job and its record."""
-    opened = open_small(folder)
-    job = training_job(opened, "hardnet", "mini-a", 0)
-    return opened, job, carry_out(job, opened)
+    """Make a small run in `folder` and return the study, the job and the path of its record."""
+    study = open_small(folder)
+    job = training_job(study, "hardnet", "mini-a", 0)
+    return study, job, carry_out(job, study)

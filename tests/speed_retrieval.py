@@ -1,10 +1,10 @@
-"""Time and memory of indexing a city's descriptors for retrieval, against what was set beforehand.
+"""Measure time and memory of indexing a city's descriptors for retrieval, against a preset limit.
 
-``python tests/speed_retrieval.py [--count 1000000]``. No test. A million descriptors of 128 floats, in a
-file as `lib.benchmarks.retrieval` has them, are indexed within 2 GiB, their vocabulary learned
-on themselves. Memory depends on how many features k-means is given, far more than on words or
-iterations; time depends on all three. So all features are given, as they are for the 65,536 words of
-Hamming query expansion, and the words and iterations are few unless asked for.
+``python tests/speed_retrieval.py [--count 1000000]``. Not a test. A million descriptors of 128 floats,
+in a file as in `lib.benchmarks.retrieval`, are indexed within 2 GiB. Their vocabulary is learned from
+themselves. Memory depends far more on the number of features that k-means gets than on words or
+iterations; time depends on all three. So k-means gets all features, as for the 65,536 words of Hamming
+query expansion, and words and iterations are few by default.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 from lib.benchmarks import retrieval
 
 LENGTH, BITS = 128, 128
-# Features of an image, as most of `lib.benchmarks.retrieval.DETECTOR`.
+# Features per image, the maximum of `lib.benchmarks.retrieval.DETECTOR`.
 IMAGE = 3000
-WANTED = 2.0
+LIMIT = 2.0
 
 
 def main() -> None:
@@ -55,24 +55,24 @@ def main() -> None:
         start = time.perf_counter()
         print(f"  {collection.counts.nnz} words of images, {len(collection.idf)} idf")
         show("counts and idf", time.perf_counter() - start)
-    print(f"  wanted: {WANTED:g} GiB")
+    print(f"  wanted: {LIMIT:g} GiB")
 
 
 def drawn(file: Path, count: int) -> tuple[np.ndarray, ...]:
-    """(n_i, 128) float32 unit descriptors of images, in a file; few are in memory at once."""
+    """Write images' (n_i, 128) float32 unit descriptors to a file, few in memory at once."""
     draw = np.random.default_rng(0)
     bounds = [*range(0, count, IMAGE), count]
-    with file.open("wb") as to:
+    with file.open("wb") as stream:
         for first, last in pairwise(bounds):
-            some = draw.standard_normal((last - first, LENGTH), dtype=np.float32)
-            to.write((some / np.linalg.norm(some, axis=1, keepdims=True)).tobytes())
-    every = np.memmap(file, np.float32, "r", shape=(count, LENGTH))
-    return tuple(every[first:last] for first, last in pairwise(bounds))
+            block = draw.standard_normal((last - first, LENGTH), dtype=np.float32)
+            stream.write((block / np.linalg.norm(block, axis=1, keepdims=True)).tobytes())
+    descriptors = np.memmap(file, np.float32, "r", shape=(count, LENGTH))
+    return tuple(descriptors[first:last] for first, last in pairwise(bounds))
 
 
 def show(name: str, seconds: float) -> None:
-    """Print a step, its seconds, and the largest resident memory so far, pages of the file among it."""
-    # Linux tells kibibytes.
+    """Print a step, its seconds, and the largest resident memory so far, the file's pages included."""
+    # Linux reports kibibytes.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"  {name:36} {seconds:8.1f} s {peak:6.2f} GiB at most", flush=True)
 

@@ -1,7 +1,7 @@
 """Speed of what the study spends its time on.
 
-``python tests/speed_training.py [--device cuda] [--threads N]``. No test: sides are measured in turns
-within one process, since machines are shared.
+``python tests/speed_training.py [--device cuda] [--threads N]``. Not a test. The alternatives
+take turns within one process, since machines are shared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lib.recipes import Budget, Part, Recipe
 from lib.training import CANDIDATE_CHUNK, train
 
 PAIRS = 128
-# Of a batch of TCDesc's.
+# In a batch of TCDesc's.
 MORE_PAIRS = 512
 STEPS = 6
 ROUNDS = 3
@@ -43,21 +43,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=joblib.cpu_count(), help="default: all cores")
-    chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
-    where = torch.cuda.get_device_name() if chosen.device.startswith("cuda") else "CPU"
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    machine = torch.cuda.get_device_name() if args.device.startswith("cuda") else "CPU"
     print(
-        f"{where}, {chosen.threads} threads, torch {torch.__version__}, {PAIRS} pairs a step, full width"
+        f"{machine}, {args.threads} threads, torch {torch.__version__}, {PAIRS} pairs a step, full width"
     )
-    size = replace(sized("standard"), threads=chosen.threads)
+    size = replace(sized("standard"), threads=args.threads)
     plain = replace(size, precision="float32", channels_last=False, compile=False)
     with tempfile.TemporaryDirectory() as folder:
         patches = open_source("mini", Path(folder), size.mini).load("mini-a")
-        training_step(size, plain, patches, chosen.device)
-        adasample_step(size, patches, chosen.device)
-        dsm_loss(patches, chosen.device)
-        hynet_step(size, patches, chosen.device)
-        topology_step(size, patches, chosen.device)
+        training_step(size, plain, patches, args.device)
+        adasample_step(size, patches, args.device)
+        dsm_loss(patches, args.device)
+        hynet_step(size, patches, args.device)
+        topology_step(size, patches, args.device)
 
 
 def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str) -> None:
@@ -84,11 +84,11 @@ def adasample_step(size: Profile, patches: PatchSet, device: str) -> None:
         "HardNet+*'s step": lambda: step_seconds(blind, size, patches, device),
         f"{candidates:,} candidates": lambda: forward_seconds(sampling, size, candidates, device),
     }
-    show("Training step of AdaSample+*", steps, lambda whole, *parts: whole / sum(parts), "1.2 or less")
+    show("Training step of AdaSample+*", steps, lambda whole, *costs: whole / sum(costs), "1.2 or less")
 
 
 def dsm_loss(patches: PatchSet, device: str) -> None:
-    """The share that DSM's loss adds to an evening's step with the hinge, on one thread."""
+    """The share that DSM's loss adds to a step with the hinge at evening size, on one thread."""
     size, hinged = sized("evening"), recipes.find("hardnet_aug")
     steps = {
         "the step": lambda: step_seconds(hinged, size, patches, device),
@@ -100,7 +100,7 @@ def dsm_loss(patches: PatchSet, device: str) -> None:
 
 
 def hynet_step(size: Profile, patches: PatchSet, device: str) -> None:
-    """HyNet's step against one with L2-Net's network, all else kept."""
+    """HyNet's step against one with L2-Net's network, all else equal."""
     hynet = recipes.find("hynet_aug")
     plain = replace(hynet, model=recipes.find("sosnet_aug").model)
     steps = {
@@ -111,8 +111,8 @@ def hynet_step(size: Profile, patches: PatchSet, device: str) -> None:
 
 
 def topology_step(size: Profile, patches: PatchSet, device: str) -> None:
-    """TCDesc's step against one with HardNet's positives, all else kept; and its least squares all at
-    once against one after the other."""
+    """TCDesc's step against one with HardNet's positives, all else equal; and its least-squares
+    problems solved together against one at a time."""
     size = replace(size, budget=few_steps(MORE_PAIRS))
     tcdesc = recipes.find("tcdesc_hn_aug")
     plain = replace(tcdesc, positive=recipes.find("hardnet_aug").positive)
@@ -131,30 +131,30 @@ def show(
     title: str,
     measures: dict[str, Callable[[], float]],
     ratio: Callable[..., float],
-    wanted: str = "",
+    target: str = "",
 ) -> None:
-    """Print the medians of measures that take turns, and their ratio beside the wanted one."""
+    """Print the medians of measures that take turns, and their ratio with its target."""
     seconds = in_turns(*measures.values())
     print(f"\n{title}")
     for name, median in zip(measures, seconds, strict=True):
         print(f"  {name:<18}{1000 * median:8.2f} ms")
-    print(f"  ratio             {ratio(*seconds):8.2f}", f"(wanted: {wanted})" if wanted else "")
+    print(f"  ratio             {ratio(*seconds):8.2f}", f"(wanted: {target})" if target else "")
 
 
 def weights_seconds(weigh: Callable[[Tensor, Tensor], Tensor], neighbours: int, device: str) -> float:
-    """Seconds of the topology weights of a batch's anchors and positives, and of their gradient."""
-    value = torch.nn.functional.normalize(torch.randn(2, MORE_PAIRS, 128, device=device), dim=2)
-    near, value = [nearest(side, neighbours) for side in value], value.requires_grad_()
+    """Seconds to compute the topology weights of a batch's anchors and positives and their gradient."""
+    descriptors = torch.nn.functional.normalize(torch.randn(2, MORE_PAIRS, 128, device=device), dim=2)
+    near, descriptors = [nearest(side, neighbours) for side in descriptors], descriptors.requires_grad_()
     started = now(device)
-    weights = [weigh(side, side[of]) for side, of in zip(value, near, strict=True)]
+    weights = [weigh(side, side[indices]) for side, indices in zip(descriptors, near, strict=True)]
     torch.stack(weights).abs().sum().backward()
     return now(device) - started
 
 
 def one_at_a_time(centres: Tensor, near: Tensor) -> Tensor:
     """`linear_combination` as a loop of least-squares problems."""
-    each = zip(centres, near, strict=True)
-    return torch.stack([torch.linalg.lstsq(of.T, x[:, None]).solution[:, 0] for x, of in each])
+    problems = zip(centres, near, strict=True)
+    return torch.stack([torch.linalg.lstsq(rows.T, x[:, None]).solution[:, 0] for x, rows in problems])
 
 
 def few_steps(pairs: int) -> Budget:
@@ -162,26 +162,26 @@ def few_steps(pairs: int) -> Budget:
 
 
 def sized(profile: str) -> Profile:
-    """A profile of so few steps that they can be timed."""
+    """A profile with few enough steps to be timed."""
     budget = few_steps(PAIRS)
     return replace(profiles.find(profile), budget=budget, stages=())
 
 
 def now(device: str) -> float:
-    """The time once the device has done what it was given."""
+    """The time once the device has finished its work."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def in_turns(*measures: Callable[[], float]) -> list[float]:
-    """The median of each measure, seconds, over rounds in which each has its turn."""
+    """The median seconds of each measure over rounds in which each takes its turn."""
     rounds = [[measure() for measure in measures] for _ in range(ROUNDS)]
-    return [statistics.median(of) for of in zip(*rounds, strict=True)]
+    return [statistics.median(seconds) for seconds in zip(*rounds, strict=True)]
 
 
 def step_seconds(recipe: Recipe, size: Profile, patches: PatchSet, device: str) -> float:
-    """Median seconds of a training step once it has warmed up."""
+    """Median seconds of a training step after the warm-up."""
     moments: list[float] = []
     train(recipe, size, patches, 0, device=device, on_step=lambda *_: moments.append(now(device)))
     lengths = [after - before for before, after in pairwise(moments)]
@@ -189,13 +189,13 @@ def step_seconds(recipe: Recipe, size: Profile, patches: PatchSet, device: str) 
 
 
 def loss_seconds(loss: Part, device: str) -> float:
-    """Median seconds of a loss of given distances and of its gradient, once it has warmed up."""
-    made = parts.build("loss", loss).to(device)
+    """Median seconds of a loss of given distances and of its gradient, after the warm-up."""
+    module = parts.build("loss", loss).to(device)
     lengths = []
     for _ in range(WARM_UP + LOSSES):
         positive, negative = torch.rand(2, PAIRS, device=device, requires_grad=True).unbind()
         started = now(device)
-        made(drawn(positive, negative)).mean().backward()
+        module(drawn(positive, negative)).mean().backward()
         lengths.append(now(device) - started)
     return statistics.median(lengths[WARM_UP:])
 

@@ -1,4 +1,4 @@
-"""What docs/use.md shows of adding a method, word by word: its module and its row make an objective."""
+"""The example of docs/use.md for adding a method, word by word: module and row make an objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "use.md").read_text(encod
 
 
 def blocks() -> tuple[str, str]:
-    """The module and the row that the page shows."""
+    """Return the module and the row that the page shows."""
     section = PAGE.split("## Adding a method")[1].split("\n## ")[0]
     module, row = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     return module, row
@@ -29,17 +29,17 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[recipes.
     module, row = blocks()
     (tmp_path / "softmax_ratio.py").write_text(module, encoding="utf-8")
     monkeypatch.setattr(lib.losses, "__path__", [*lib.losses.__path__, str(tmp_path)])
-    (made,) = eval("{" + row + "}", vars(recipes)).values()
-    yield made
+    (added,) = eval("{" + row + "}", vars(recipes)).values()
+    yield added
     sys.modules.pop("lib.losses.softmax_ratio", None)
 
 
 def test_the_row_and_the_module_of_the_page_make_an_objective(recipe: recipes.Recipe) -> None:
-    draw = torch.Generator().manual_seed(0)
-    raw = torch.randn(2, 6, 8, generator=draw)
-    made = objective.build(recipe)
-    triplets = made.triplets(Descriptions(raw, torch.nn.functional.normalize(raw, dim=-1)))
-    losses = made.loss(triplets)
+    rng = torch.Generator().manual_seed(0)
+    raw = torch.randn(2, 6, 8, generator=rng)
+    built = objective.build(recipe)
+    triplets = built.triplets(Descriptions(raw, torch.nn.functional.normalize(raw, dim=-1)))
+    losses = built.loss(triplets)
     assert recipe.label == "HardNet, ratio"
     assert losses.shape == (6,)
     positive, negative = triplets.positive.exp(), triplets.negative.exp()

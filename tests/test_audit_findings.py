@@ -1,4 +1,4 @@
-"""The audit's lists are what the printed cells give: each rule recomputed, none left out or added."""
+"""The audit's lists follow from the printed cells: each rule recomputed, none missing or added."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from lib.study.printed import all_cells, cell_columns
 from lib.study.report import adasample
 
 CELLS, FINDINGS, REPRINTED = all_cells(), listed("findings"), listed("reprinted")
-PLACE = ["paper", "table", "row", "printed"]
+CELL_KEY = ["paper", "table", "row", "printed"]
 LOWER_IS_BETTER = ("fpr95", "fpr95_mean", "seed_mean", "seed_std", "reprojection_error")
 
 
-def found(rule: str, *columns: str) -> set[tuple[str, ...]]:
+def findings(rule: str, *columns: str) -> set[tuple[str, ...]]:
     rows = FINDINGS[FINDINGS["rule"] == rule]
-    return set(rows[[*PLACE, *columns]].itertuples(index=False, name=None))
+    return set(rows[[*CELL_KEY, *columns]].itertuples(index=False, name=None))
 
 
-def at(cell: object, *more: str) -> tuple[str, ...]:
+def cell_key(cell: object, *more: str) -> tuple[str, ...]:
     return (cell.paper, cell.table, cell.row, cell.text, *more)
 
 
 def rates() -> dict[tuple[str, str, str], dict[str, str]]:
-    """By paper, key and row FPR95 on PhotoTour and its mean, of the paper's table that has most."""
+    """Return FPR95 on PhotoTour and its mean by paper, key and row, from the table with most cells."""
     rows = {}
     for (paper, table, key), cells in CELLS.groupby(["paper", "table", "key"], sort=False):
-        own = cells[cells["statistic"].isin(["fpr95", "column_mean"])]
-        if (own["statistic"] == "fpr95").any():
-            numbers = dict(zip(own["train"] + ">" + own["test"], own["text"], strict=True))
-            known = rows.get((paper, key))
-            if known is None or len(known[2]) < len(numbers):
-                first = own.iloc[0]
+        printed = cells[cells["statistic"].isin(["fpr95", "column_mean"])]
+        if (printed["statistic"] == "fpr95").any():
+            numbers = dict(zip(printed["train"] + ">" + printed["test"], printed["text"], strict=True))
+            longest = rows.get((paper, key))
+            if longest is None or len(longest[2]) < len(numbers):
+                first = printed.iloc[0]
                 name = first["label"] if first["row"].startswith("Ours") else first["row"]
                 rows[paper, key] = (name, table, numbers)
     return {(paper, key, name): numbers for (paper, key), (name, _, numbers) in rows.items()}
@@ -50,24 +50,24 @@ def agree(one: str, other: str) -> bool:
 
 
 def differing(one: dict[str, str], other: dict[str, str]) -> list[str] | None:
-    """Where two rows differ, in one cell at most; None of rows that are not the same."""
+    """List where two rows differ, at most one cell; None if they are not the same row."""
     shared = one.keys() & other.keys()
-    unequal = [place for place in shared if not agree(one[place], other[place])]
+    unequal = [column for column in shared if not agree(one[column], other[column])]
     return unequal if len(shared) >= 3 and len(unequal) <= 1 else None
 
 
-def test_findings_are_on_printed_rows_and_the_heaviest_stand_first():
+def test_findings_are_on_printed_rows_and_the_heaviest_come_first():
     assert FINDINGS["weight"].isin(["number", "digit"]).all()
     assert FINDINGS["weight"].is_monotonic_decreasing
-    rows = set(CELLS[PLACE[:3]].itertuples(index=False, name=None))
-    assert set(FINDINGS[PLACE[:3]].itertuples(index=False, name=None)) <= rows
+    rows = set(CELLS[CELL_KEY[:3]].itertuples(index=False, name=None))
+    assert set(FINDINGS[CELL_KEY[:3]].itertuples(index=False, name=None)) <= rows
 
 
-def test_means_are_listed_where_neither_rounding_of_their_columns_gives_them():
-    """The columns' own misprints are put right first: these are listed once, as what they are."""
+def test_means_that_neither_rounding_of_their_columns_gives_are_listed():
+    """Misprints of the columns are corrected first, because they are listed by a rule of their own."""
     misprints = FINDINGS[FINDINGS["rule"].isin(["the same cell elsewhere", "off the grid"])]
-    right = misprints.set_index(PLACE)["expected"].to_dict()
-    wrong = set()
+    corrections = misprints.set_index(CELL_KEY)["expected"].to_dict()
+    expected = set()
     for mean in CELLS[CELLS["statistic"].isin(["column_mean", "fpr95_mean"])].itertuples():
         parts = CELLS[(CELLS["paper"] == mean.paper) & (CELLS["key"] == mean.key)]
         if mean.statistic == "column_mean":
@@ -76,55 +76,57 @@ def test_means_are_listed_where_neither_rounding_of_their_columns_gives_them():
             parts = parts[(parts["statistic"] == "fpr95") & (parts["train"] == mean.train)]
             parts = parts[parts["table"] == parts["table"].min()]
         if len(parts):
-            columns = [right.get(at(cell), cell.text) for cell in parts.itertuples()]
+            columns = [corrections.get(cell_key(cell), cell.text) for cell in parts.itertuples()]
             exact = sum(map(Decimal, columns)) / len(columns)
             unit = Decimal(1).scaleb(-mean.decimals)
-            rounded = [exact.quantize(unit, way) for way in (ROUND_HALF_UP, ROUND_HALF_EVEN)]
-            wrong |= set() if Decimal(mean.text) in rounded else {at(mean, f"{exact:.4f}")}
-    assert wrong == found("means", "expected")
+            rounded = [exact.quantize(unit, mode) for mode in (ROUND_HALF_UP, ROUND_HALF_EVEN)]
+            expected |= set() if Decimal(mean.text) in rounded else {cell_key(mean, f"{exact:.4f}")}
+    assert expected == findings("means", "expected")
 
 
-def test_gains_are_listed_where_the_printed_means_do_not_give_them():
-    wrong = set()
+def test_gains_that_the_printed_means_do_not_give_are_listed():
+    expected = set()
     for _, column in CELLS.query("paper == 'adasample' and table == 'table3'").groupby(
         ["train", "test"]
     ):
         [gain] = column[column["statistic"] == "relative_gain"].itertuples()
         means = column[column["statistic"] == "seed_mean"].set_index("key")["text"].map(Decimal)
         exact = 100 * (1 - means[gain.key] / means.drop(gain.key).item())
-        wrong |= (
-            {at(gain, f"{exact:.2f}")} if abs(exact - Decimal(gain.text)) > Decimal("0.005") else set()
+        expected |= (
+            {cell_key(gain, f"{exact:.2f}")}
+            if abs(exact - Decimal(gain.text)) > Decimal("0.005")
+            else set()
         )
-    assert wrong == found("relative gains", "expected")
+    assert expected == findings("relative gains", "expected")
 
 
-def test_scores_are_listed_where_no_count_of_matches_gives_them():
-    """Of 500 keypoints in each of five pairs of images."""
+def test_scores_that_no_count_of_matches_gives_are_listed():
+    """Scores are over 500 keypoints in each of five image pairs."""
     scores = CELLS[CELLS["statistic"] == "matching_score"].itertuples()
     step = Decimal(100) / 2_500
     gaps = [(cell, abs(round(Decimal(cell.text) / step) * step - Decimal(cell.text))) for cell in scores]
-    assert {at(cell) for cell, gap in gaps if gap > Decimal("0.005")} == found("off the grid")
+    assert {cell_key(cell) for cell, gap in gaps if gap > Decimal("0.005")} == findings("off the grid")
 
 
-def test_p_values_are_listed_that_the_likeliest_test_gives_only_with_too_many_equal_runs():
-    """Three times as many equal pairs as normal rates in steps of 0.002 points have at most."""
+def test_p_values_that_need_too_many_equal_runs_in_the_likeliest_test_are_listed():
+    """Too many: over three times the most that normal rates in steps of 0.002 points have."""
     comparisons = adasample.comparisons()
-    likeliest, tied = adasample.forms_table(comparisons).iloc[0], set()
+    likeliest, expected = adasample.forms_table(comparisons).iloc[0], set()
     for column, paper in comparisons.iterrows():
         equal = sum(math.comb(int(size), 2) for size in re.findall(r"\d+(?=[+)])", likeliest[column]))
         density = 1 / (2 * math.sqrt(math.pi) * min(paper["lower_std"], paper["higher_std"]))
         if equal > 3 * math.comb(2 * adasample.PRINTED_RUNS, 2) * 0.002 * density:
-            tied.add(
+            expected.add(
                 ("adasample", "table3", "AdaSample+*", f"{paper['p']:.3f}", f"U = {likeliest[column]}")
             )
-    assert tied == found("p-values", "expected")
+    assert expected == findings("p-values", "expected")
 
 
-def test_what_is_bold_is_the_best_of_its_column_and_block():
+def test_bold_marks_the_best_of_each_column_and_block():
     marked = CELLS[CELLS.groupby(["paper", "table"])["bold"].transform(lambda bold: bold.ne("").any())]
     assert len(marked) > 100
-    where = [name for name in cell_columns(marked) if name != "train"]
-    for _, block in marked.groupby(["paper", "table", "block", *where]):
+    columns = [name for name in cell_columns(marked) if name != "train"]
+    for _, block in marked.groupby(["paper", "table", "block", *columns]):
         trains = [None] if block["key"].is_unique else filter(None, block["train"].unique())
         for train in trains:
             column = block if train is None else block[block["train"].isin([train, ""])]
@@ -133,39 +135,43 @@ def test_what_is_bold_is_the_best_of_its_column_and_block():
             assert ((column["bold"] != "") == (column["value"] == best)).all()
 
 
-def test_cells_and_names_are_listed_where_papers_print_a_row_otherwise():
+def test_cells_and_names_that_differ_between_papers_are_listed():
     cells, names = set(), set()
     for (one, first), (other, second) in itertools.combinations(rates().items(), 2):
         unequal = differing(first, second)
         if one[0] == other[0] or unequal is None:
             continue
         if one[1] == other[1]:
-            # Means are held against their own columns above.
-            cells |= {frozenset((first[place], second[place])) for place in unequal if place != ">"}
-        plain = [name.lower().translate({ord(" "): "", ord("-"): ""}) for *_, name in (one, other)]
-        if plain[0] != plain[1]:
+            # Means are compared with their own columns above.
+            cells |= {frozenset((first[column], second[column])) for column in unequal if column != ">"}
+        normalised = [name.lower().translate({ord(" "): "", ord("-"): ""}) for *_, name in (one, other)]
+        if normalised[0] != normalised[1]:
             names.add(frozenset((one[2], other[2])))
     rows = FINDINGS[FINDINGS["rule"] == "the same cell elsewhere"]
     assert cells == {frozenset(pair) for pair in zip(rows["printed"], rows["expected"], strict=True)}
-    same = FINDINGS[FINDINGS["what"] == "the same numbers have another name"]
-    told = {
+    renamed = FINDINGS[FINDINGS["what"] == "the same numbers have another name"]
+    listed_names = {
         frozenset((row.printed, name.partition(" (")[0]))
-        for row in same.itertuples()
+        for row in renamed.itertuples()
         for name in row.expected.split(", ")
     }
-    assert told == names
+    assert listed_names == names
 
 
-def test_rows_that_travel_are_told_apart_by_what_changes_on_the_way():
-    known: dict[tuple[str, str], dict[str, str]] = {}
+def test_reprinted_rows_are_marked_by_the_numbers_that_changed():
+    printed: dict[tuple[str, str], dict[str, str]] = {}
     for (paper, _, name), numbers in rates().items():
-        # Of two rows under one name the real-valued one comes first.
-        known.setdefault((paper, name), numbers)
+        # The real-valued one of two rows with one name comes first.
+        printed.setdefault((paper, name), numbers)
     for _, rows in REPRINTED.groupby("method", sort=False):
-        numbers = [known[row.paper, row.row] for row in rows.itertuples()]
-        for before, own, row in zip(numbers, numbers[1:], rows.iloc[1:].itertuples(), strict=False):
-            unequal = [at for at in before if at in own and not agree(before[at], own[at])]
+        numbers = [printed[row.paper, row.row] for row in rows.itertuples()]
+        for before, after, row in zip(numbers, numbers[1:], rows.iloc[1:].itertuples(), strict=False):
+            unequal = [
+                column
+                for column in before
+                if column in after and not agree(before[column], after[column])
+            ]
             assert (row.other == "numbers") == bool(unequal), row
             if len(unequal) == 1:
-                assert row.change == f"{before[unequal[0]]} → {own[unequal[0]]}"
+                assert row.change == f"{before[unequal[0]]} → {after[unequal[0]]}"
     assert (pd.Series(REPRINTED["other"]).value_counts()[["name", "numbers"]] == [4, 5]).all()

@@ -1,4 +1,4 @@
-"""The list of sentences: whole, in the papers' words, and each judged by a rule that can be wrong."""
+"""The list of sentences is complete and in the papers' words; each is judged by a rule that can fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def excluded(paper: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if row["paper"] == paper]
 
 
-def test_what_does_not_hold_has_one_weight_and_what_is_left_of_it_and_nothing_else_has():
+def test_each_faulty_sentence_and_no_other_has_one_weight_and_one_remainder():
     assert set(ROWS["verdict"]) == {HOLDS, FAILS, PART, CONTRADICTS, UNKNOWN}
     readings = ROWS["quote"] == ""
     assert (ROWS.loc[readings, "weight"] == "").all()
@@ -42,10 +42,10 @@ def test_what_does_not_hold_has_one_weight_and_what_is_left_of_it_and_nothing_el
     assert ROWS["id"].is_unique
 
 
-def test_a_sentence_of_which_some_holds_and_some_does_not_has_one_verdict():
-    quotes = ROWS.set_index("id")["verdict"]
+def test_a_sentence_that_holds_for_a_part_has_one_verdict():
+    verdicts = ROWS.set_index("id")["verdict"]
     # Ahead in sparse points on every scene, in registered images not on every large one.
-    assert quotes["hynet-p-more-points"] == quotes["hynet-p-more-images"] == PART
+    assert verdicts["hynet-p-more-points"] == verdicts["hynet-p-more-images"] == PART
 
 
 def test_quotes_are_whole_or_say_where_they_are_cut():
@@ -55,7 +55,7 @@ def test_quotes_are_whole_or_say_where_they_are_cut():
     assert (ROWS["kind"][ROWS["quote"] == ""] == "print").all()
 
 
-# --- each way to judge, on made-up cells
+# --- each kind of rule, on made-up cells
 
 MADE_UP = pd.DataFrame(
     [
@@ -97,15 +97,15 @@ MADE_UP = pd.DataFrame(
         ("t:fpr95,map | a__map > a__fpr95", HOLDS),
     ],
 )
-def test_a_rule_says_what_is_printed(rule, outcome):
-    other = MADE_UP.query("key == 'a' and statistic == 'fpr95'").assign(
+def test_a_rule_is_judged_by_the_printed_cells(rule, outcome):
+    other_paper = MADE_UP.query("key == 'a' and statistic == 'fpr95'").assign(
         paper="q", key="d", value=[2, 3, 1]
     )
-    assert verdict(rule, "p", pd.concat([MADE_UP, other])) == outcome
+    assert verdict(rule, "p", pd.concat([MADE_UP, other_paper])) == outcome
 
 
-def test_a_rows_key_may_give_way_to_what_it_is_made_of():
-    """AdaSample's Table 2 has a row a λ and a loss, whose columns are compared λ by λ."""
+def test_a_rule_may_name_a_part_of_the_rows_keys():
+    """AdaSample's Table 2 has one row per λ and loss. Losses are compared at each λ."""
     for losses, count in (("aht > ht", 13), ("ht > aht", 5)):
         rule = f"table2:map by loss | {losses} | {count} of 18"
         assert verdict(rule, "adasample", CELLS) == HOLDS
@@ -120,7 +120,7 @@ def test_a_rule_without_any_cell_is_refused():
         verdict("t:fpr95 | a > unknown", "p", MADE_UP)
 
 
-# --- what was judged by hand, formulas by numbers; one line of algebra, references and names were read
+# --- judged by hand: formulas by numbers; one line of algebra, references and names by reading
 
 DRAW = np.random.default_rng(0)
 
@@ -129,43 +129,43 @@ def norm(x: np.ndarray) -> np.ndarray:
     return np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def slope(function: Callable[[np.ndarray], np.ndarray], at: np.ndarray) -> np.ndarray:
-    """The gradient of a function of rows, by differences."""
-    steps = 1e-6 * np.eye(at.shape[-1])
-    return np.stack([(function(at + step) - function(at - step)) / 2e-6 for step in steps], axis=-1)
+def slope(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The gradient of a function of rows, by central differences."""
+    steps = 1e-6 * np.eye(x.shape[-1])
+    return np.stack([(function(x + step) - function(x - step)) / 2e-6 for step in steps], axis=-1)
 
 
 def gradient_at_the_positive() -> list[bool]:
     """AdaSample's Eq. 24, d Euclidean, with the negative on the anchor's side and on the positive's."""
     anchor, positive, negative = DRAW.normal(size=(3, 4))
-    found = []
+    outcomes = []
     for near in ("anchor", "positive"):
 
         def loss(x: np.ndarray, near: str = near) -> np.ndarray:
-            other = anchor if near == "anchor" else x
-            return ((x - anchor) ** 2).sum(-1) - ((other - negative) ** 2).sum(-1)
+            side = anchor if near == "anchor" else x
+            return ((x - anchor) ** 2).sum(-1) - ((side - negative) ** 2).sum(-1)
 
-        found.append(
+        outcomes.append(
             bool(np.isclose(np.linalg.norm(slope(loss, positive)), 2 * norm(anchor - positive)[0]))
         )
-    return found
+    return outcomes
 
 
 def nearest_in_eq_14() -> list[bool]:
-    """Whether the nearest of all other patches is what Eq. 14 takes, over batches of four pairs."""
-    found = []
+    """Whether Eq. 14 takes the nearest of all other patches, in batches of four pairs."""
+    outcomes = []
     for _ in range(50):
         anchors, positives = DRAW.normal(size=(2, 4, 2))
-        within = [norm(of[0] - of[1:])[:, 0] for of in (anchors, positives)]
+        within = [norm(side[0] - side[1:])[:, 0] for side in (anchors, positives)]
         between = [
             norm(one[0] - other[1:])[:, 0] for one, other in itertools.permutations((anchors, positives))
         ]
-        found.append(bool(np.min(within) <= np.min(between)))
-    return found
+        outcomes.append(bool(np.min(within) <= np.min(between)))
+    return outcomes
 
 
 def least_variance(weights: np.ndarray) -> bool:
-    """Whether the sum of squares over p is least where p is as the weights, of all that sum to one."""
+    """Whether p proportional to the weights has the least sum of squares over p, of all p of sum one."""
     p = weights / weights.sum()
     others = DRAW.dirichlet(np.ones(len(p)), size=200)
     return bool(((weights**2 / others).sum(-1) >= (weights**2 / p).sum() - 1e-12).all())
@@ -182,7 +182,7 @@ def trace_of_variance() -> list[bool]:
     return [bool(np.isclose(((theta - best) ** 2).sum() - stepped, by_equation))]
 
 
-# A descriptor, some that stand for its neighbours, and its weights by TCDesc's Eq. 6.
+# A descriptor, stand-ins for its neighbours, and its weights by TCDesc's Eq. 6.
 CENTRE, N = DRAW.normal(size=8), DRAW.normal(size=(8, 3))
 FITTED = np.linalg.lstsq(N, CENTRE, rcond=None)[0]
 LOSSES, NORMS = DRAW.uniform(0.1, 2, size=(2, 6))
@@ -192,7 +192,9 @@ CHECKS: dict[str, Callable[[], list[bool]]] = {
             np.linalg.norm(np.outer(a @ b, c), 2)
             <= np.linalg.norm(a, 2) * norm(b)[0] * norm(c)[0] + 1e-9
         )
-        for a, b, c in zip(*(DRAW.normal(size=(20, *of)) for of in ((4, 5), (5,), (3,))), strict=True)
+        for a, b, c in zip(
+            *(DRAW.normal(size=(20, *shape)) for shape in ((4, 5), (5,), (3,))), strict=True
+        )
     ],
     "adasample-p-optimal": lambda: [least_variance(NORMS)],
     "adasample-p-eq-11": lambda: [
@@ -217,7 +219,7 @@ CHECKS: dict[str, Callable[[], list[bool]]] = {
         for corrected, p in zip(significance.holm(P_VALUES), P_VALUES, strict=True)
         if p < 0.05
     ],
-    # Whether L_A and the two terms of L_B (HyNet's Eq. 9) fall where the positive comes closer.
+    # Whether L_A and the two terms of L_B (HyNet's Eq. 9) fall as the positive comes closer.
     "hynet-p-eq-9": lambda: [
         derivative(0.4) > 0
         for derivative in (
@@ -231,9 +233,9 @@ P_VALUES = CELLS["value"][CELLS["statistic"] == "p_value"]
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_what_was_judged_by_hand_comes_out_so(name):
-    true = CHECKS[name]()
-    outcome = HOLDS if all(true) else PART if any(true) else FAILS
+def test_numbers_confirm_what_was_judged_by_hand(name):
+    checks = CHECKS[name]()
+    outcome = HOLDS if all(checks) else PART if any(checks) else FAILS
     rule = ROWS.set_index("id").loc[name, "in_print"]
     assert outcome != HOLDS if rule == CONTRADICTS else rule == outcome
 
@@ -242,12 +244,12 @@ def test_what_was_judged_by_hand_comes_out_so(name):
 
 
 def pieces(quote: str, plain: Callable[[str], str] = papers_text.plain) -> list[str]:
-    """What stands between the marks of omission, letters and digits alone."""
+    """The pieces between marks of omission, letters and digits alone."""
     return [part for piece in quote.split("…") if (part := plain(piece))]
 
 
 def uncited(words: str) -> str:
-    """Without citations, whose numbers the transcriptions of a paper sort differently."""
+    """The words without citations, whose numbers a paper's transcriptions sort differently."""
     return re.sub(papers_text.CITATION, "", words)
 
 
@@ -255,35 +257,40 @@ def uncited(words: str) -> str:
 @pytest.mark.parametrize("paper", TEXTS)
 def test_every_sentence_with_a_number_or_a_comparison_is_listed_or_excluded(paper):
     quotes = ROWS["quote"][(ROWS["paper"] == paper) & (ROWS["quote"] != "")].unique()
-    # A piece of two words stands in many sentences.
+    # A piece of two words is in many sentences.
     parts = [pieces(uncited(quote)) for quote in quotes]
-    parts = [[part for part in own if len(part) > 24] or own for own in parts]
+    parts = [[part for part in quote_parts if len(part) > 24] or quote_parts for quote_parts in parts]
     rules = excluded(paper)
-    left = [
+    unlisted = [
         sentence
         for heading, sentence in papers_text.sentences(TEXTS[paper])
         if papers_text.speaks_of_more(sentence)
         and not any(part in papers_text.plain(uncited(sentence)) for part in itertools.chain(*parts))
         and not any(
-            re.search(of["section"], heading) and re.search(of["pattern"], sentence) for of in rules
+            re.search(row["section"], heading) and re.search(row["pattern"], sentence) for row in rules
         )
     ]
-    assert left == []
+    assert unlisted == []
 
 
 @with_texts
 @pytest.mark.parametrize("paper", TEXTS)
-def test_every_quote_stands_in_the_paper_and_every_exclusion_excludes(paper):
-    # Of AdaSample's two transcriptions arXiv's decides.
+def test_every_quote_is_in_the_paper_and_every_exclusion_excludes(paper):
+    # AdaSample has two transcriptions; arXiv's decides.
     arxiv = paper == "adasample"
     plain = papers_text.plain_once if arxiv else papers_text.plain
     whole = plain(papers_text.text("adasample_arxiv_html.txt" if arxiv else TEXTS[paper]))
     for row in ROWS[ROWS["paper"] == paper].itertuples():
         assert all(piece in whole for piece in pieces(row.quote, plain)), row.id
-    sentences = [of for of in papers_text.sentences(TEXTS[paper]) if papers_text.speaks_of_more(of[1])]
+    sentences = [
+        section
+        for section in papers_text.sentences(TEXTS[paper])
+        if papers_text.speaks_of_more(section[1])
+    ]
     for rule in excluded(paper):
         matched = [
-            re.search(rule["section"], of) and re.search(rule["pattern"], by) for of, by in sentences
+            re.search(rule["section"], section) and re.search(rule["pattern"], sentence)
+            for section, sentence in sentences
         ]
         assert rule["reason"]
         assert any(matched), rule

@@ -36,49 +36,49 @@ def at(angle: float, m: int = 1) -> torch.Tensor:
 
 @given(seed=seeds)
 @settings(max_examples=10)
-def test_without_a_turn_every_pixel_is_exactly_the_mean_of_its_two_by_two_block(seed):
+def test_each_pixel_of_an_unturned_patch_is_exactly_the_mean_of_four(seed):
     patches = noise(seed, 2)
-    found = cut(patches, at(0.0, 2))
-    assert found.shape == (2, 1, 32, 32)
-    assert found.dtype == torch.float32
-    for patch, image in zip(patches, found, strict=True):
+    images = cut(patches, at(0.0, 2))
+    assert images.shape == (2, 1, 32, 32)
+    assert images.dtype == torch.float32
+    for patch, image in zip(patches, images, strict=True):
         assert image[0].tolist() == oracles.halved(patch.tolist())
 
 
 @pytest.mark.parametrize("degrees", [-180, -73, -20, -5, 3, 20, 45, 111])
-def test_a_rotation_is_the_literal_one_border_included(degrees):
+def test_a_rotation_equals_the_literal_one_at_the_border_too(degrees):
     patches = noise(degrees % 7)
-    found = cut(patches, at(math.radians(degrees)))[0, 0]
+    rotated = cut(patches, at(math.radians(degrees)))[0, 0]
     expected = oracles.turned_and_halved(patches[0].tolist(), math.radians(degrees))
-    np.testing.assert_allclose(found, expected, atol=0.02)
+    np.testing.assert_allclose(rotated, expected, atol=0.02)
 
 
 @pytest.mark.parametrize("degrees", [-20, -7, 4, 13, 20])
 def test_a_rotation_agrees_with_scipys_in_the_interior_of_smooth_images(degrees):
     patches = smooth(abs(degrees))
-    found = cut(patches, at(math.radians(degrees)))[0, 0].numpy()
+    rotated = cut(patches, at(math.radians(degrees)))[0, 0].numpy()
 
-    # scipy's angle counts counter-clockwise as seen, rows downwards.
-    def of_scipy(angle: float) -> np.ndarray:
+    # scipy's angle is counter-clockwise as displayed, rows downwards.
+    def rotated_by_scipy(angle: float) -> np.ndarray:
         turned = ndimage.rotate(patches[0].numpy().astype(float), angle, reshape=False, order=3)
         return np.array(oracles.halved(turned.tolist()))
 
     interior = np.s_[7:25, 7:25]
-    assert np.abs(found - of_scipy(degrees))[interior].max() < 1.5
-    assert np.abs(found - of_scipy(-degrees))[interior].max() > 10
+    assert np.abs(rotated - rotated_by_scipy(degrees))[interior].max() < 1.5
+    assert np.abs(rotated - rotated_by_scipy(-degrees))[interior].max() > 10
 
 
 def test_the_eight_symmetries_are_all_different_and_each_is_exact():
     patches = noise(2).expand(8, 64, 64)
-    found = cut(patches, at(0.0, 8), torch.arange(8))
+    images = cut(patches, at(0.0, 8), torch.arange(8))
     plain = np.array(oracles.halved(patches[0].tolist()))
     for turn in range(8):
         # Literally: out[r][c] of a left-right flip, then a quarter turn counter-clockwise at a time.
         image = [line[::-1] for line in plain.tolist()] if turn >= 4 else plain.tolist()
         for _ in range(turn % 4):
             image = [[image[r][31 - row] for r in range(32)] for row in range(32)]
-        assert found[turn, 0].tolist() == image
-    assert len({found[turn].numpy().tobytes() for turn in range(8)}) == 8
+        assert images[turn, 0].tolist() == image
+    assert len({images[turn].numpy().tobytes() for turn in range(8)}) == 8
 
 
 def test_a_transpose_and_a_flip_drawn_independently_make_four_symmetries():
@@ -88,8 +88,8 @@ def test_a_transpose_and_a_flip_drawn_independently_make_four_symmetries():
     patches = noise(2).expand(4, 64, 64)
     plain = cut(patches[:1], at(0.0))[0, 0]
     expected = {t.numpy().tobytes() for t in (plain, plain.T, plain.flip(1), plain.T.flip(1))}
-    found = cut(patches, at(0.0, 4), torch.from_numpy(kinds))
-    assert {image[0].numpy().tobytes() for image in found} == expected
+    images = cut(patches, at(0.0, 4), torch.from_numpy(kinds))
+    assert {image[0].numpy().tobytes() for image in images} == expected
 
 
 def none(image):
@@ -104,7 +104,7 @@ def up_down(image):
     return image.flip(-2)
 
 
-# Quarter turns, and the flip that follows, each as often as the code of those authors takes it.
+# Quarter turns and the flips that follow, each as often as in the authors' code.
 CODES = {
     "turn_then_flip": ((0, 1, 2, 3), (none, left_right, up_down)),
     "half_turned": ((0, 0, 0, 1, 2, 3), (none, up_down)),
@@ -112,7 +112,7 @@ CODES = {
 
 
 @pytest.mark.parametrize("among", CODES)
-def test_symmetries_come_as_often_as_by_turning_and_flipping(among):
+def test_symmetries_are_as_frequent_as_by_turning_and_flipping(among):
     patches = noise(2).expand(8, 64, 64)
     known = {cut(patches, at(0.0, 8), torch.arange(8))[t, 0].numpy().tobytes(): t for t in range(8)}
     plain = cut(patches[:1], at(0.0))[0, 0]
@@ -122,7 +122,7 @@ def test_symmetries_come_as_often_as_by_turning_and_flipping(among):
     drawn = Turns(among=among).draw(torch.Size((6000, 1)), torch.Generator().manual_seed(0))
     counts = np.bincount(drawn.flatten().numpy(), minlength=8)
     assert stats.chisquare(counts, 6000 * literal / literal.sum()).pvalue > 1e-4
-    # A flaw of twice the frequency would show.
+    # Frequencies off by a factor of two would show.
     assert stats.chisquare(counts, np.full(8, 750)).pvalue < 1e-10
 
 

@@ -1,5 +1,5 @@
-"""DOAP's loss, and its binary row, against the average precision of soft histograms, one query and one
-node at a time."""
+"""DOAP's loss and its binary row against the average precision of soft histograms, computed one query
+and one node at a time."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ def random(seed: int, n: int, k: int = 4) -> Tensor:
 
 
 def losses(value: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
-    nothing = torch.zeros(value.shape[1])
-    of = Descriptions(value, value)
-    return average_precision.build(distance, bins)(Triplets(of, nothing, nothing, None, nothing))
+    zeros = torch.zeros(value.shape[1])
+    descriptions = Descriptions(value, value)
+    return average_precision.build(distance, bins)(Triplets(descriptions, zeros, zeros, None, zeros))
 
 
-def of_raw(raw: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
+def raw_losses(raw: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
     return losses(F.normalize(raw, dim=-1), bins, distance)
 
 
-def literal(apart: list[list[float]], query: int, match: int, bins: int, longest: float) -> float:
+def literal(distances: list[list[float]], query: int, match: int, bins: int, longest: float) -> float:
     """AP of one query among all others, by distances from 0 to the longest."""
     width = longest / bins
-    at, at_match = [0.0] * (bins + 1), [0.0] * (bins + 1)
-    for other, d in enumerate(apart[query]):
-        if other == query:
+    mass, match_mass = [0.0] * (bins + 1), [0.0] * (bins + 1)
+    for candidate, d in enumerate(distances[query]):
+        if candidate == query:
             continue
         for node in range(bins + 1):
             pulse = max(0.0, 1 - abs(d - node * width) / width)
-            at[node] += pulse
-            if other == match:
-                at_match[node] += pulse
-    total, through, through_match = 0.0, 0.0, 0.0
+            mass[node] += pulse
+            if candidate == match:
+                match_mass[node] += pulse
+    total, cumulated, cumulated_match = 0.0, 0.0, 0.0
     for node in range(bins + 1):
-        before, before_match = through, through_match
-        through, through_match = through + at[node], through_match + at_match[node]
-        total += at_match[node] * (before_match + through_match + 1) / (before + through + 1)
+        before, before_match = cumulated, cumulated_match
+        cumulated, cumulated_match = cumulated + mass[node], cumulated_match + match_mass[node]
+        total += match_mass[node] * (before_match + cumulated_match + 1) / (before + cumulated + 1)
     return total
 
 
-def literal_losses(apart: list[list[float]], bins: int, longest: float) -> list[float]:
+def literal_losses(distances: list[list[float]], bins: int, longest: float) -> list[float]:
     """Minus the mean of a pair's two average precisions, by distances (2n, 2n)."""
-    n = len(apart) // 2
+    n = len(distances) // 2
     both = [
-        (literal(apart, i, n + i, bins, longest), literal(apart, n + i, i, bins, longest))
+        (literal(distances, i, n + i, bins, longest), literal(distances, n + i, i, bins, longest))
         for i in range(n)
     ]
     return [-sum(pair) / 2 for pair in both]
@@ -68,8 +68,8 @@ def literal_losses(apart: list[list[float]], bins: int, longest: float) -> list[
 def test_each_pair_has_minus_the_mean_of_its_two_average_precisions(seed: int, n: int, bins: int):
     value = F.normalize(random(seed, n), dim=-1)
     rows = value.flatten(0, 1).tolist()
-    apart = [[oracles.euclidean(x, y) for y in rows] for x in rows]
-    assert losses(value, bins).tolist() == pytest.approx(literal_losses(apart, bins, 2.0), abs=1e-7)
+    distances = [[oracles.euclidean(x, y) for y in rows] for x in rows]
+    assert losses(value, bins).tolist() == pytest.approx(literal_losses(distances, bins, 2.0), abs=1e-7)
 
 
 @pytest.mark.parametrize("bins", [2, 10, 256])
@@ -81,20 +81,20 @@ def test_a_perfectly_ranked_batch_has_minus_one(bins: int) -> None:
 
 def test_a_match_that_comes_last_has_the_precision_of_the_last_rank() -> None:
     side = torch.eye(6, dtype=torch.float64)
-    found = losses(torch.stack([side, -side]), bins=100)
+    actual = losses(torch.stack([side, -side]), bins=100)
     # Nine of the ten others are √2 away and nine before the match at 2; (0 + 1 + 1) / (10 + 11 + 1).
-    torch.testing.assert_close(found, torch.full((6,), -1 / 11).double())
+    torch.testing.assert_close(actual, torch.full((6,), -1 / 11).double())
 
 
-def test_equally_distant_ones_share_the_precision_of_all_their_orders() -> None:
+def test_equally_distant_patches_share_the_precision_of_all_their_orders() -> None:
     # All descriptors coincide: one match among 2n − 1 ties has (0 + 1 + 1) / (0 + 2n − 1 + 1).
     same = torch.tensor([1.0, 0.0]).expand(2, 5, 2).double()
     torch.testing.assert_close(losses(same), torch.full((5,), -1 / 5).double())
 
 
-def test_it_passes_gradcheck_between_nodes() -> None:
+def test_the_loss_passes_gradcheck_between_nodes() -> None:
     raw = random(3, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda raw: of_raw(raw, distance=euclidean.build()), (raw,))
+    assert torch.autograd.gradcheck(lambda raw: raw_losses(raw, distance=euclidean.build()), (raw,))
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -113,20 +113,20 @@ def test_ends_of_the_range_leave_loss_and_gradient_finite(kind: str, dtype) -> N
     if kind == "identical":
         anchors = anchors[:1].repeat(5, 1)
     value = torch.stack([anchors, -anchors if kind == "opposite" else anchors]).requires_grad_()
-    found = losses(value, distance=euclidean.build())
-    found.sum().backward()
-    assert found.dtype == torch.float32
-    assert torch.isfinite(found).all()
+    actual = losses(value, distance=euclidean.build())
+    actual.sum().backward()
+    assert actual.dtype == torch.float32
+    assert torch.isfinite(actual).all()
     assert torch.isfinite(value.grad).all()
-    assert (found >= -1 - 1e-6).all()
-    assert (found <= 0).all()
+    assert (actual >= -1 - 1e-6).all()
+    assert (actual <= 0).all()
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_a_descriptor_that_is_not_finite_makes_the_loss_so(value: float) -> None:
+def test_a_descriptor_that_is_not_finite_makes_a_loss_nan(value: float) -> None:
     broken = random(5, 4)
     broken[0, 2, 1] = value
-    assert torch.isnan(of_raw(broken)).any()
+    assert torch.isnan(raw_losses(broken)).any()
 
 
 BINARY = recipes.find("doap_binary_aug")
@@ -134,20 +134,20 @@ BITS = 256
 
 
 def binary_losses(value: Tensor) -> Tensor:
-    whole = objective.build(BINARY)
+    criterion = objective.build(BINARY)
     code = torch.where(value.detach() > 0, 1.0, -1.0)
-    return whole.loss(whole.triplets(Descriptions(value, value, code)))
+    return criterion.loss(criterion.triplets(Descriptions(value, value, code)))
 
 
 def test_tanh_values_are_ranked_by_their_hamming_distance() -> None:
     value = random(0, 4, BITS).tanh()
     value[1] = (value[0] + 0.6 * value[1]) / 1.6
     rows = value.flatten(0, 1).tolist()
-    apart = [[(BITS - oracles.inner(x, y)) / 2 for y in rows] for x in rows]
-    assert binary_losses(value).tolist() == pytest.approx(literal_losses(apart, 10, BITS), abs=1e-7)
-    # Four values a code, each 64 times: numerical slopes of all 256 would take long.
-    few = random(2, 3).tanh().requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: binary_losses(x.repeat(1, 1, BITS // 4)), (few,))
+    distances = [[(BITS - oracles.inner(x, y)) / 2 for y in rows] for x in rows]
+    assert binary_losses(value).tolist() == pytest.approx(literal_losses(distances, 10, BITS), abs=1e-7)
+    # Four values per code, each 64 times: numerical slopes of all 256 would take long.
+    short = random(2, 3).tanh().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: binary_losses(x.repeat(1, 1, BITS // 4)), (short,))
 
 
 def test_saturated_codes_that_match_are_ranked_perfectly_and_equal_ones_tie() -> None:
@@ -157,6 +157,6 @@ def test_saturated_codes_that_match_are_ranked_perfectly_and_equal_ones_tie() ->
     torch.testing.assert_close(binary_losses(same), torch.full((5,), -1 / 5).double())
 
 
-def test_what_the_binary_row_ranks_is_compared_and_mined_in_bits() -> None:
+def test_the_binary_row_ranks_compares_and_mines_in_bits() -> None:
     assert BINARY.loss.options["distance"] == BINARY.distance
     assert BINARY.negatives.options["floor"] * BITS / 2 == 2

@@ -1,4 +1,4 @@
-"""How large the study may be. Lines of code are counted without docstrings, comments and blank lines."""
+"""Limits on the study's size. Lines of code are counted without docstrings, comments and blank lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-# By what is counted, the bound of the design.
+# Count -> its limit in the design.
 LIMITS = {
     "lines of lib": 12_500,
     "lines of lib/study and lib/commands": 4_000,
@@ -28,8 +28,8 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 @cache
 def size(source: str) -> tuple[int, int]:
-    """How many lines hold code, of Python's source, and its syntax nodes. Lines inside a string count,
-    but for docstrings."""
+    """Count the lines of code and the syntax nodes of Python source. Lines inside a string count,
+    except docstrings."""
     lines = {
         number
         for number, line in enumerate(source.splitlines(), 1)
@@ -60,7 +60,7 @@ def total(files: list[tuple[int, int]]) -> int:
 
 @cache
 def sizes() -> dict[str, int]:
-    """What there is, by the names of `LIMITS`."""
+    """Return the actual counts, by the names of `LIMITS`."""
     lib = python_files("lib")
     notebooks = [lines_of_cells(file) for file in committed_notebooks()]
     return {
@@ -84,12 +84,12 @@ def committed_notebooks() -> Iterator[Path]:
     )
 
 
-@pytest.mark.parametrize("counted", LIMITS)
-def test_what_is_counted_stays_within_its_limit(counted: str) -> None:
-    assert sizes()[counted] <= LIMITS[counted]
+@pytest.mark.parametrize("count", LIMITS)
+def test_each_count_is_within_its_limit(count: str) -> None:
+    assert sizes()[count] <= LIMITS[count]
 
 
-def test_lines_are_those_of_code_alone() -> None:
+def test_only_lines_of_code_count() -> None:
     source = (
         '"""Of a module."""\n\n# why\nx = """a\nb"""\n\ndef f():\n    """Says."""\n    return x  # y\n'
     )

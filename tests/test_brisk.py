@@ -1,4 +1,4 @@
-"""BRISK's keypoints: of a square the corners, at its scale; in a total order; of nothing none."""
+"""BRISK's keypoints: a square's corners, at its scale; in a total order; none without structure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lib.features.detectors import brisk_keypoints
 
 
 def squares(side: int = 40) -> np.ndarray:
-    """Two squares, with a little noise: of equally strong corners side by side FAST takes none."""
+    """Return two squares with a little noise: FAST takes no equally strong corners side by side."""
     image = np.full((240, 320), 60.0, np.float32)
     for x, y in ((60, 60), (200, 120)):
         image[y : y + side, x : x + side] = np.linspace(160, 250, side)
@@ -20,7 +20,7 @@ def squares(side: int = 40) -> np.ndarray:
 
 
 def blobs(sigma: float) -> np.ndarray:
-    """Bright spots, far from each other."""
+    """Return bright spots, far from each other."""
     image = np.zeros((300, 400), np.float32)
     for x, y in ((80, 70), (200, 150), (320, 230)):
         image[y, x] = 1.0
@@ -29,46 +29,50 @@ def blobs(sigma: float) -> np.ndarray:
 
 
 def test_the_corners_of_squares_are_found_to_within_two_pixels_of_their_layer() -> None:
-    found = brisk_keypoints(squares(), 300)
-    pixel = found.scale / detectors.BRISK_SCALE
+    keypoints = brisk_keypoints(squares(), 300)
+    pixel = keypoints.scale / detectors.BRISK_SCALE
     for x, y in ((60, 60), (99, 60), (60, 99), (99, 99), (200, 120), (239, 159)):
-        assert (np.abs(found.position - (x, y)).max(1) / pixel).min() <= 2
+        assert (np.abs(keypoints.position - (x, y)).max(1) / pixel).min() <= 2
 
 
 @pytest.mark.parametrize("times", [2.0, 3.0])
 def test_a_larger_blob_is_found_in_a_coarser_layer_at_the_same_place(times: float) -> None:
-    """An image enlarged so many times has its keypoints at scales as many times as large."""
-    small, large = (brisk_keypoints(blobs(of), 3) for of in (2.0, 2.0 * times))
+    """Enlarging an image enlarges its keypoints' scales by the same factor."""
+    small, large = (brisk_keypoints(blobs(size), 3) for size in (2.0, 2.0 * times))
     assert len(small) == len(large) == 3
-    for place in ((80, 70), (200, 150), (320, 230)):
-        for of in (small, large):
-            assert np.linalg.norm(of.position - place, axis=1).min() <= times
+    for centre in ((80, 70), (200, 150), (320, 230)):
+        for size in (small, large):
+            assert np.linalg.norm(size.position - centre, axis=1).min() <= times
     assert np.median(large.scale) / np.median(small.scale) == pytest.approx(times, rel=0.51)
     assert large.scale.min() > small.scale.max()
 
 
-def test_no_keypoint_has_a_stronger_one_near_it_in_a_layer_beside() -> None:
-    random = np.random.default_rng(0)
-    image = cv2.GaussianBlur(random.integers(0, 255, (160, 200)).astype(np.uint8), (0, 0), 1.5)
+def test_no_keypoint_has_a_stronger_one_near_it_in_an_adjacent_layer() -> None:
+    rng = np.random.default_rng(0)
+    image = cv2.GaussianBlur(rng.integers(0, 255, (160, 200)).astype(np.uint8), (0, 0), 1.5)
     image = cv2.normalize(image, None, 0, 255, cv2.NORM_MINMAX)
-    every = np.concatenate([detectors._brisk_corners(image, pixel) for pixel in detectors.BRISK_LAYERS])
-    found = brisk_keypoints(image, 10_000)
-    assert 0 < len(found) < len(every)
-    layers = np.searchsorted(detectors.BRISK_LAYERS, every[:, 2])
-    for place, scale in zip(found.position, found.scale, strict=True):
+    corners = np.concatenate(
+        [detectors._brisk_corners(image, pixel) for pixel in detectors.BRISK_LAYERS]
+    )
+    keypoints = brisk_keypoints(image, 10_000)
+    assert 0 < len(keypoints) < len(corners)
+    layers = np.searchsorted(detectors.BRISK_LAYERS, corners[:, 2])
+    for position, scale in zip(keypoints.position, keypoints.scale, strict=True):
         layer = int(np.argmin(np.abs(np.array(detectors.BRISK_LAYERS) - scale / detectors.BRISK_SCALE)))
-        [own] = every[(every[:, :2] == place).all(1) & (layers == layer)]
-        away = np.linalg.norm(every[:, :2] - place, axis=1)
-        near = every[(np.abs(layers - layer) == 1) & (away <= detectors.BRISK_REACH * own[2])]
-        assert (near[:, 3] <= own[3]).all()
+        [corner] = corners[(corners[:, :2] == position).all(1) & (layers == layer)]
+        distances = np.linalg.norm(corners[:, :2] - position, axis=1)
+        neighbours = corners[
+            (np.abs(layers - layer) == 1) & (distances <= detectors.BRISK_REACH * corner[2])
+        ]
+        assert (neighbours[:, 3] <= corner[3]).all()
 
 
-def test_fewer_are_the_strongest_and_twice_the_same() -> None:
+def test_fewer_keypoints_are_the_strongest_every_time() -> None:
     image = squares()
-    every, some = brisk_keypoints(image, 300), brisk_keypoints(image, 5)
-    assert len(some) == 5
-    np.testing.assert_array_equal(some.position, every.position[:5])
-    np.testing.assert_array_equal(some.orientation, every.orientation[:5])
+    full, strongest = brisk_keypoints(image, 300), brisk_keypoints(image, 5)
+    assert len(strongest) == 5
+    np.testing.assert_array_equal(strongest.position, full.position[:5])
+    np.testing.assert_array_equal(strongest.orientation, full.orientation[:5])
 
 
 def test_an_orientation_turns_with_the_image() -> None:
@@ -76,13 +80,13 @@ def test_an_orientation_turns_with_the_image() -> None:
     turned = cv2.rotate(image, cv2.ROTATE_90_CLOCKWISE)
     before, after = brisk_keypoints(image, 300), brisk_keypoints(turned, 300)
     turns = []
-    for place, angle in zip(before.position, before.orientation, strict=True):
-        away = np.linalg.norm(after.position - (len(image) - 1 - place[1], place[0]), axis=1)
-        if away.min() < 0.5:
-            turns.append((after.orientation[away.argmin()] - angle) % (2 * np.pi))
+    for position, angle in zip(before.position, before.orientation, strict=True):
+        distances = np.linalg.norm(after.position - (len(image) - 1 - position[1], position[0]), axis=1)
+        if distances.min() < 0.5:
+            turns.append((after.orientation[distances.argmin()] - angle) % (2 * np.pi))
     assert len(turns) >= 6
     assert np.median(turns) == pytest.approx(np.pi / 2, abs=0.2)
 
 
-def test_a_plain_image_has_none() -> None:
+def test_a_plain_image_has_no_keypoints() -> None:
     assert len(brisk_keypoints(np.full((64, 64), 90, np.uint8), 300)) == 0

@@ -1,4 +1,4 @@
-"""Jobs on a cluster, a Dask scheduler and two workers on this machine: done, killed, left, refused."""
+"""Jobs on a Dask cluster of two workers on this machine: done, killed, interrupted, refused."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from lib.study.jobs import Job, Setting
 from lib.study.open import Study, make
 from lib.study.runs import weights_path
 
-# What says how long it took, or when it was made.
+# Fields that tell how long a run took, or when.
 TIMES = {"seconds": 0, "evaluation_seconds": {}}
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Of a cluster of two workers with two threads each, which nobody outside this machine reaches."""
+    """The address, reachable only from this machine, of two workers with two threads each."""
     with LocalCluster(
         n_workers=2,
         threads_per_worker=2,
@@ -44,58 +44,61 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
-    """A small run made without the cluster."""
+def local_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Job, Path]:
+    """A study, a job and its record, made without the cluster."""
     return made_cold(tmp_path_factory.mktemp("results"))
 
 
 @pytest.fixture
-def setting(here: tuple[Study, Job, Path], tmp_path: Path) -> Setting:
-    """The same study's, with an empty folder."""
-    return replace(here[0], folder=tmp_path)
+def setting(local_run: tuple[Study, Job, Path], tmp_path: Path) -> Setting:
+    """The same study's setting with an empty folder."""
+    return replace(local_run[0], folder=tmp_path)
 
 
 @pytest.fixture(autouse=True)
-def limited() -> Iterator[None]:
-    """Whatever waits for ever fails."""
+def time_limit() -> Iterator[None]:
+    """Fail a test after five minutes."""
 
-    def late(*_: object) -> None:
+    def time_out(*_: object) -> None:
         raise AssertionError("it took more than five minutes")
 
-    before = signal.signal(signal.SIGALRM, late)
+    previous = signal.signal(signal.SIGALRM, time_out)
     signal.alarm(300)
     yield
     signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    signal.signal(signal.SIGALRM, previous)
 
 
-def quiet(*standing: object) -> None:
+def quiet(*_: object) -> None:
     pass
 
 
 def same(one: Path, other: Path) -> bool:
-    """Whether records, their probes and weights are equal to the last bit, times aside."""
+    """Whether two records, with probes and weights, are equal bit by bit except for times."""
     return {**records.read(one), **TIMES} == {**records.read(other), **TIMES} and weights_path(
         one
     ).read_bytes() == weights_path(other).read_bytes()
 
 
-def test_a_record_made_by_a_worker_is_the_one_made_here(
-    here: tuple[Study, Job, Path], setting: Setting, address: str, capsys: pytest.CaptureFixture[str]
+def test_a_worker_makes_the_same_record_as_a_local_run(
+    local_run: tuple[Study, Job, Path],
+    setting: Setting,
+    address: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    opened, job, path = here
-    assert make(replace(opened, folder=setting.folder, reading=(setting.folder,)), [job], address) == []
+    study, job, path = local_run
+    assert make(replace(study, folder=setting.folder, reading=(setting.folder,)), [job], address) == []
     assert same(jobs.record_path(job, setting), path)
     assert records.read(path)["threads"] == 1, "a worker has two"
     assert not list((setting.folder / "locks").iterdir())
-    said = capsys.readouterr().out
-    assert f"runs: 1 to make, 4 at once at {address}, about" in said
-    assert f"[  1/1] {job.title}: done" in said
+    stdout = capsys.readouterr().out
+    assert f"runs: 1 to make, 4 at once at {address}, about" in stdout
+    assert f"[  1/1] {job.title}: done" in stdout
 
 
 @pytest.fixture
-def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Has each job done by `followed`, which says in this folder what it does."""
+def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let `followed` do each job, and return the folder to which it writes its steps."""
     folder = tmp_path / "seen"
     folder.mkdir()
 
@@ -106,11 +109,11 @@ def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
-    here: tuple[Study, Job, Path], setting: Setting, address: str, seen: Path
+def test_a_run_of_a_killed_worker_resumes_elsewhere_from_its_checkpoint(
+    local_run: tuple[Study, Job, Path], setting: Setting, address: str, progress: Path
 ) -> None:
-    _, job, path = here
-    waiting, killed = seen / "waiting", seen / "killed"
+    _, job, path = local_run
+    waiting, killed = progress / "waiting", progress / "killed"
 
     def kill(*_: object) -> None:
         if waiting.exists() and not killed.exists():
@@ -118,25 +121,25 @@ def test_a_run_whose_worker_is_killed_goes_on_elsewhere_from_its_checkpoint(
             os.kill(int(waiting.read_text()), signal.SIGKILL)
 
     assert cluster.complete([job], setting, address, kill) == []
-    first = seen / f"{killed.read_text()}.steps"
-    (other,) = set(seen.glob("*.steps")) - {first}
+    first = progress / f"{killed.read_text()}.steps"
+    (second,) = set(progress.glob("*.steps")) - {first}
     assert first.read_text().split() == ["1", "2", "3", "4", "5"]
-    assert other.read_text().split() == ["5", "6", "7", "8"], "the 4 steps before are not done again"
+    assert second.read_text().split() == ["5", "6", "7", "8"], "the 4 steps before are not done again"
     assert same(jobs.record_path(job, setting), path)
     assert not list((setting.folder / "checkpoints").iterdir())
 
 
-def working(address: str) -> list[psutil.Process]:
-    """The processes that do jobs for a cluster's workers just now."""
+def job_processes(address: str) -> list[psutil.Process]:
+    """Return the processes that do jobs for a cluster's workers now."""
     with Client(address, set_as_default=False) as client:
         workers = client.run(os.getpid).values()
-    started = [process for worker in workers for process in psutil.Process(worker).children()]
-    # Other than the one that keeps account of what processes share.
-    return [process for process in started if "spawn_main" in _command(process)]
+    children = [process for worker in workers for process in psutil.Process(worker).children()]
+    # Without the process that tracks shared resources.
+    return [process for process in children if "spawn_main" in _command(process)]
 
 
 def _command(process: psutil.Process) -> str:
-    """Its command line, empty of one that has ended."""
+    """Return a process's command line, empty if it has ended."""
     try:
         return "" if process.status() == psutil.STATUS_ZOMBIE else " ".join(process.cmdline())
     except psutil.NoSuchProcess:
@@ -144,32 +147,34 @@ def _command(process: psutil.Process) -> str:
 
 
 def test_ctrl_c_ends_the_runs_and_not_the_cluster(
-    here: tuple[Study, Job, Path], setting: Setting, address: str, seen: Path
+    local_run: tuple[Study, Job, Path], setting: Setting, address: str, progress: Path
 ) -> None:
-    _, job, _ = here
+    _, job, _ = local_run
 
     def interrupt(*_: object) -> None:
-        if (seen / "waiting").exists():
+        if (progress / "waiting").exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         cluster.complete([job], setting, address, interrupt)
-    ended = time.monotonic()
-    while any(process.is_running() for process in working(address)):
+    start = time.monotonic()
+    while any(process.is_running() for process in job_processes(address)):
         time.sleep(0.5)
-    assert time.monotonic() - ended < 60, "two seconds, on a machine that does nothing else"
-    # What says here what they do may be ended too.
-    left = [file for file in setting.folder.rglob("*") if ".half" in file.name and seen != file.parent]
-    assert left == []
+    assert time.monotonic() - start < 60, "two seconds, on a machine that does nothing else"
+    # A file of `followed` may be unfinished, too.
+    unfinished = [
+        file for file in setting.folder.rglob("*") if ".half" in file.name and progress != file.parent
+    ]
+    assert unfinished == []
     assert not list((setting.folder / "locks").iterdir())
     assert list((setting.folder / "checkpoints").iterdir()), "what was done is kept"
     assert at_once(address) == 4
 
 
-def test_a_worker_of_other_code_is_refused(
-    here: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
+def test_a_worker_with_other_code_is_refused(
+    local_run: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, job, _ = here
+    _, job, _ = local_run
     monkeypatch.setattr(jobs, "code_digest", lambda modules: "0" * 16)
     with pytest.raises(ValueError, match=r"refused: it has code \w{16} \(here: \w{16}\)"):
         cluster.complete([job], setting, address, quiet)
@@ -177,23 +182,23 @@ def test_a_worker_of_other_code_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("held", "told"),
+    ("held", "reason"),
     [(False, "it does not see .*, so it does not share"), (True, "locks in .* do not hold between")],
 )
 def test_a_worker_that_shares_no_folder_or_no_locks_is_refused(
-    held: bool, told: str, here: tuple[Study, Job, Path], setting: Setting
+    held: bool, reason: str, local_run: tuple[Study, Job, Path], setting: Setting
 ) -> None:
     lock = setting.folder / "locks" / "study.lock"
     lock.parent.mkdir(parents=True)
     if held:
         lock.touch()  # by a client whose locks are not seen here
-    assert re.match(told, cluster._do_if_alike(Task("a", quiet), here[1], setting, lock, {}))
+    assert re.match(reason, cluster._do_if_alike(Task("a", quiet), local_run[1], setting, lock, {}))
 
 
-def test_a_record_that_is_not_seen_here_is_a_failure(
-    here: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
+def test_a_record_that_stays_invisible_is_a_failure(
+    local_run: tuple[Study, Job, Path], setting: Setting, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, job, _ = here
+    _, job, _ = local_run
     monkeypatch.setattr(cluster, "_SEEN", 0.0)
     monkeypatch.setattr(cluster, "task", lambda job, setting: Task(job.title, undone))
     ((failed, reason),) = cluster.complete([job], setting, address, quiet)
@@ -202,7 +207,7 @@ def test_a_record_that_is_not_seen_here_is_a_failure(
     assert "is missing here" in reason
 
 
-def test_where_no_scheduler_listens_is_said_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_a_scheduler_fails_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lib.cluster._ANSWER", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (9, silent.getsockname()[1]):
@@ -212,7 +217,9 @@ def test_where_no_scheduler_listens_is_said_soon(monkeypatch: pytest.MonkeyPatch
                 at_once(f"tcp://127.0.0.1:{port}")
 
 
-def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], setting: Setting) -> None:
+def test_the_end_of_the_scheduler_ends_the_study(
+    local_run: tuple[Study, Job, Path], setting: Setting
+) -> None:
     with LocalCluster(
         n_workers=0, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
     ) as local:
@@ -222,4 +229,4 @@ def test_a_scheduler_that_ends_ends_the_study(here: tuple[Study, Job, Path], set
                 local.close()
 
         with pytest.raises(OSError, match="is gone; what was done is kept"):
-            cluster.complete([here[1]], setting, local.scheduler_address, end)
+            cluster.complete([local_run[1]], setting, local.scheduler_address, end)

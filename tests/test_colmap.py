@@ -1,4 +1,4 @@
-"""COLMAP's models of known poses, from matches that are made by hand."""
+"""COLMAP's models of known poses, triangulated from handmade matches."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from lib.data import colmap
 
 
 @pytest.mark.parametrize("seen_by_all", [0, 60])
-def test_points_of_known_poses_are_where_they_were(
+def test_points_triangulated_from_known_poses_are_accurate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen_by_all: int
 ) -> None:
-    """Points that two views alone see too, unless others explain enough."""
-    taken, world = cameras(3), points(120)
+    """Points that only two views see are kept, unless others explain enough."""
+    views, world = cameras(3), points(120)
     tracks = [(0, 1, 2)] * seen_by_all + [(0, 1), (0, 2), (1, 2)] * 20
     world = world[: len(tracks)]
 
     def match(database: Path, _: Path) -> None:
         with pycolmap.Database.open(database) as opened:
-            for number, camera in enumerate(taken, 1):
+            for number, camera in enumerate(views, 1):
                 opened.write_keypoints(number, project(camera, world).astype(np.float32) + 0.5)
             for pair in ((0, 1), (0, 2), (1, 2)):
                 rows = np.flatnonzero([{*pair} <= {*track} for track in tracks])
@@ -33,7 +33,7 @@ def test_points_of_known_poses_are_where_they_were(
                 opened.write_two_view_geometry(pair[0] + 1, pair[1] + 1, geometry)
 
     monkeypatch.setattr(colmap, "_match_by_sift", match)
-    posed = colmap.posed_model({f"{number}.png": camera for number, camera in enumerate(taken)})
+    posed = colmap.posed_model({f"{number}.png": camera for number, camera in enumerate(views)})
     assert len(posed.cameras) == 1
     model, explained = colmap.triangulated(posed, tmp_path, tmp_path)
     assert model.num_points3D() == (seen_by_all or len(tracks))

@@ -1,4 +1,4 @@
-"""Every detector of blobs finds a blob where it is, in an image that is reduced or not."""
+"""Every detector finds blobs at their centres, in reduced images and in full ones."""
 
 from collections.abc import Callable
 from functools import cache
@@ -14,17 +14,17 @@ from lib.features.keypoints import Keypoints, dog_keypoints
 SIDE, SIGMA = 1200, 12
 
 
-def of_kind(kind: str) -> Callable[[np.ndarray], np.ndarray]:
+def detector(kind: str) -> Callable[[np.ndarray], np.ndarray]:
     return lambda image: detect(image, Detector(kind, upright=True, most=4000)).position.astype(float)
 
 
 @cache
 def hpatches_frames(pixels: bytes, side: int) -> Keypoints:
-    """What all three detectors find in a square image, once for the three."""
+    """Return the keypoints of all three detectors in a square image, cached for the three."""
     return hpatches_detection.detect(np.frombuffer(pixels, np.uint8).reshape(side, side))
 
 
-def of_hpatches(kind: str) -> Callable[[np.ndarray], np.ndarray]:
+def hpatches_detector(kind: str) -> Callable[[np.ndarray], np.ndarray]:
     def positions(image: np.ndarray) -> np.ndarray:
         frames = hpatches_frames(image.tobytes(), len(image))
         return frames.position[frames.detector == hpatches_detection.DETECTORS.index(kind)]
@@ -32,17 +32,17 @@ def of_hpatches(kind: str) -> Callable[[np.ndarray], np.ndarray]:
     return positions
 
 
-# The largest mean error in px of the image that is searched. Those without interpolation, Harris and
-# BRISK, err by more, to either side.
+# The largest mean error, in px of the searched image. Harris and BRISK do not interpolate, and err by
+# more, to either side.
 DETECTORS = {
-    "dog": (of_kind("dog"), 0.05),
-    "colmap": (of_kind("colmap"), 0.05),
-    "hessian": (of_kind("hessian"), 0.05),
-    "brisk": (of_kind("brisk"), 0.8),
+    "dog": (detector("dog"), 0.05),
+    "colmap": (detector("colmap"), 0.05),
+    "hessian": (detector("hessian"), 0.05),
+    "brisk": (detector("brisk"), 0.8),
     "synthetic": (lambda image: dog_keypoints(image, 0.01, 1.0).position, 0.05),
-    "hpatches hessian": (of_hpatches("hessian"), 0.05),
-    "hpatches harris": (of_hpatches("harris"), 0.6),
-    "hpatches dog": (of_hpatches("dog"), 0.05),
+    "hpatches hessian": (hpatches_detector("hessian"), 0.05),
+    "hpatches harris": (hpatches_detector("harris"), 0.6),
+    "hpatches dog": (hpatches_detector("dog"), 0.05),
 }
 
 
@@ -60,13 +60,13 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("side", [1200, 600, 300])
 @pytest.mark.parametrize("name", DETECTORS)
-def test_blobs_are_found_where_they_are(
+def test_blobs_are_found_at_their_centres(
     name: str, side: int, blobs: tuple[np.ndarray, np.ndarray]
 ) -> None:
     (positions, largest), (image, centres) = DETECTORS[name], blobs
     searched = reduced(image, side)
-    found = (positions(searched) + 0.5) * SIDE / side - 0.5
-    error = found[:, None] - centres
+    detected = (positions(searched) + 0.5) * SIDE / side - 0.5
+    error = detected[:, None] - centres
     nearest = np.linalg.norm(error, axis=2).argmin(axis=0)
     error = error[nearest, np.arange(len(centres))]
     error = error[np.linalg.norm(error, axis=1) < SIGMA / 2]

@@ -1,4 +1,4 @@
-"""Digests of code: what changes them and what does not, tried on a small package made for it."""
+"""Digests of code: what changes them and what does not, on a small package made for this."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def area(radius):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Writes modules of a package named lib, and gives the digest of one of them."""
+    """A function that writes modules of a package named lib and returns one's digest."""
     root = tmp_path / "lib"
     monkeypatch.setattr(digests, "PACKAGE", root)
 
-    def forget():
+    def clear_caches():
         for cached in vars(digests).values():
             if hasattr(cached, "cache_clear"):
                 cached.cache_clear()
@@ -38,12 +38,12 @@ def package(tmp_path, monkeypatch):
             path = root.joinpath(*name.split("__of__")[::-1]).with_suffix(".py")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        forget()
+        clear_caches()
         return digests.code_digest(["lib.main"])
 
-    forget()
+    clear_caches()
     yield write
-    forget()
+    clear_caches()
 
 
 ERROR = """
@@ -79,13 +79,13 @@ BEHAVIOUR = [
 
 
 @pytest.mark.parametrize(("source", "old", "new"), WORDS)
-def test_docstrings_comments_formatting_and_what_an_error_says_are_no_part(package, source, old, new):
+def test_docstrings_comments_formatting_and_error_messages_are_ignored(package, source, old, new):
     assert old in source
     assert package(main=source) == package(main=source.replace(old, new))
 
 
 @pytest.mark.parametrize(("source", "old", "new"), BEHAVIOUR)
-def test_constants_names_operators_and_which_error_is_raised_are_part(package, source, old, new):
+def test_constants_names_operators_and_error_types_change_the_digest(package, source, old, new):
     assert old in source
     assert package(main=source) != package(main=source.replace(old, new))
 
@@ -112,14 +112,14 @@ def test_every_kind_of_import_is_followed(package, text):
     assert package(main=text, other="LIMIT = 1  # still\n") == before
 
 
-def test_a_module_that_is_not_imported_is_not_part(package):
+def test_a_module_that_is_not_imported_is_ignored(package):
     before = package(main="import math\nimport numpy")
     assert package(main="import math\nimport numpy", other="LIMIT = 99\n") == before
     assert digests.closure(["lib.main"]) == {"lib.main"}
 
 
 @pytest.mark.parametrize("name", ["recipes", "profiles"])
-def test_recipes_and_profiles_are_not_part_and_their_imports_are_not_followed(package, name):
+def test_recipes_and_profiles_are_ignored_and_their_imports_not_followed(package, name):
     source = {"main": f"from lib import {name}\nimport lib.{name}"}
     before = package(**source, **{name: "from lib import other\nX = 1"})
     assert digests.closure(["lib.main"]) <= {"lib.main", "lib"}

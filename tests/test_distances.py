@@ -25,7 +25,7 @@ seeds = st.integers(0, 2**31)
 sizes = st.integers(1, 6)
 LENGTH = 8
 ALPHAS = [0.0, 0.5, 2.0, 3.0, math.inf]
-# The largest distance by scale; None is the length.
+# The largest distance of each scale; None is the length.
 SCALES = {"2D/k": 2.0, "D/k": 1.0, "bits": None}
 MODULES = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
 EACH_MODULE = pytest.mark.parametrize("name", MODULES)
@@ -45,7 +45,7 @@ def one_bit(scale: str, length: int) -> float:
 
 @dataclass(frozen=True)
 class Known:
-    """A distance without ε, what it is of an inner product s of unit descriptors, and its slope by s."""
+    """A distance without ε, as a function of unit descriptors' inner product s, and its slope in s."""
 
     distance: Distance
     of: Callable[[float], float]
@@ -102,8 +102,8 @@ def test_every_entry_of_the_matrix_is_the_papers_distance_and_pairs_are_its_diag
     products = [[max(-1.0, min(1.0, oracles.inner(a, b))) for b in y.tolist()] for a in x.tolist()]
     expected = torch.tensor([[known.of(s) for s in row] for row in products], dtype=torch.float64)
     torch.testing.assert_close(matrix, expected, rtol=0, atol=1e-7)
-    few = min(n, m)
-    torch.testing.assert_close(known.distance.paired(x[:few], y[:few]), matrix.diagonal())
+    count = min(n, m)
+    torch.testing.assert_close(known.distance.paired(x[:count], y[:count]), matrix.diagonal())
 
 
 @EVERY
@@ -147,12 +147,12 @@ def test_identical_and_opposite_descriptors_have_finite_distances_and_gradients(
 def test_the_default_epsilon_lies_inside_the_root_and_moves_no_distance_by_more_than_its_root(name):
     module, _ = MODULES[name]
     s = torch.linspace(-1, 1, 2001, dtype=torch.float64)
-    with_it = module.build().of_similarity(s)
-    without = module.build(epsilon=0.0).of_similarity(s)
-    assert (with_it - without).abs().max() <= 1e-3 + 1e-12
-    assert with_it[-1].item() == pytest.approx(1e-3, rel=1e-3)
+    with_epsilon = module.build().of_similarity(s)
+    exact = module.build(epsilon=0.0).of_similarity(s)
+    assert (with_epsilon - exact).abs().max() <= 1e-3 + 1e-12
+    assert with_epsilon[-1].item() == pytest.approx(1e-3, rel=1e-3)
     if name == "euclidean":
-        torch.testing.assert_close(with_it, (2 - 2 * s + 1e-6).sqrt(), rtol=1e-12, atol=0)
+        torch.testing.assert_close(with_epsilon, (2 - 2 * s + 1e-6).sqrt(), rtol=1e-12, atol=0)
 
 
 def test_the_square_of_the_angle_has_its_limit_slope_at_identical_descriptors():
@@ -166,10 +166,10 @@ def test_the_square_of_the_angle_has_its_limit_slope_at_identical_descriptors():
 def test_the_root_undoes_the_power(name):
     module, _ = MODULES[name]
     s = torch.linspace(-1, 0.99, 50, dtype=torch.float64)
-    once, twice = module.build(power=1, epsilon=0.0), module.build(power=2, epsilon=0.0)
-    torch.testing.assert_close(once.root(once.of_similarity(s)), once.of_similarity(s))
-    torch.testing.assert_close(twice.root(twice.of_similarity(s)), once.of_similarity(s))
-    assert twice.root(torch.tensor(-1e-7)).item() == 0
+    linear, squared = module.build(power=1, epsilon=0.0), module.build(power=2, epsilon=0.0)
+    torch.testing.assert_close(linear.root(linear.of_similarity(s)), linear.of_similarity(s))
+    torch.testing.assert_close(squared.root(squared.of_similarity(s)), linear.of_similarity(s))
+    assert squared.root(torch.tensor(-1e-7)).item() == 0
 
 
 @EACH_MODULE
@@ -210,15 +210,15 @@ def test_z_is_the_largest_slope_on_a_dense_grid(alpha, expected):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_a_recipe_on_the_hybrid_has_the_floor_of_the_same_angle(alpha):
-    """What is skipped as a false negative is the same for every α: pairs with d < 0.008."""
+    """Every α skips the same pairs as false negatives: those with d < 0.008."""
     recipe = with_hybrid(HYNET, alpha=alpha)
     floor = recipe.negatives.options["floor"]
     nearer, farther = (hybrid_of(1 - d**2 / 2, alpha, largest_gradient(alpha)) for d in (0.0079, 0.0081))
     assert nearer < floor < farther
-    # The ε under the root hides the first millimetres; without it the built distance says the same.
+    # The ε under the root hides the smallest distances; without it the built distance agrees.
     exact = hybrid.build(**recipe.distance.options, epsilon=0.0)
-    apart = 1 - torch.tensor([0.0079, 0.0081], dtype=torch.float64) ** 2 / 2
-    assert exact.of_similarity(apart).tolist() == pytest.approx([nearer, farther], abs=1e-9)
+    similarities = 1 - torch.tensor([0.0079, 0.0081], dtype=torch.float64) ** 2 / 2
+    assert exact.of_similarity(similarities).tolist() == pytest.approx([nearer, farther], abs=1e-9)
     assert parts.build("distance", recipe.distance).maximum == exact.maximum
 
 
@@ -226,13 +226,13 @@ def test_a_recipe_on_the_hybrid_has_the_floor_of_the_same_angle(alpha):
 
 
 def signs(seed: int, *shape: int) -> Tensor:
-    draw = torch.Generator().manual_seed(seed)
-    return torch.randint(0, 2, shape, generator=draw).float() * 2 - 1
+    rng = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 2, shape, generator=rng).float() * 2 - 1
 
 
 @pytest.mark.parametrize("scale", SCALES)
 @given(seed=seeds, n=sizes, m=sizes, k=st.sampled_from([8, 64, 256]))
-def test_of_signs_hammings_is_exactly_the_number_of_bits_that_differ(scale, seed, n, m, k):
+def test_hamming_of_signs_is_exactly_the_number_of_differing_bits(scale, seed, n, m, k):
     x, y, distance = signs(seed, n, k), signs(seed + 1, m, k), hamming.build(scale, k)
     bits = (x.numpy()[:, None] != y.numpy()).sum(axis=2)
     np.testing.assert_array_equal(distance.matrix(x, y), np.float32(bits * one_bit(scale, k)))
@@ -240,8 +240,8 @@ def test_of_signs_hammings_is_exactly_the_number_of_bits_that_differ(scale, seed
     assert distance.paired(x, -x).tolist() == [distance.maximum] * n
 
 
-def test_negatives_closer_than_two_bits_are_skipped_and_of_ties_the_first_is_taken():
-    made, base = objective.build(RECIPES["dsm_binary_aug"]), torch.ones(256)
+def test_negatives_closer_than_two_bits_are_skipped_and_the_first_of_ties_is_taken():
+    built, base = objective.build(RECIPES["dsm_binary_aug"]), torch.ones(256)
 
     def flipped(*bits: int) -> Tensor:
         return base.index_fill(0, torch.tensor(bits), -1.0)
@@ -253,8 +253,8 @@ def test_negatives_closer_than_two_bits_are_skipped_and_of_ties_the_first_is_tak
             torch.stack([base, flipped(0), flipped(2, 3)]),
         ]
     )
-    negatives = made.mine(codes, made.distance)
+    negatives = built.mine(codes, built.distance)
     assert (negatives.query[0].item(), negatives.patch[0].item()) == (0, 3 + 2)
-    assert negatives.distances(codes, made.distance)[0].item() == 2 * 2 / 256
-    keeping = hardest.build("across", floor=0.0)(codes, made.distance)
-    assert (keeping.query[0].item(), keeping.patch[0].item()) == (0, 3 + 1)
+    assert negatives.distances(codes, built.distance)[0].item() == 2 * 2 / 256
+    unfloored = hardest.build("across", floor=0.0)(codes, built.distance)
+    assert (unfloored.query[0].item(), unfloored.patch[0].item()) == (0, 3 + 1)

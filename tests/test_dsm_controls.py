@@ -1,4 +1,4 @@
-"""A loss that stands in another."""
+"""A loss nested in another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lib.losses import cdf
 from lib.recipes import find, part
 
 
-def test_a_loss_in_a_loss_is_built_and_known_to_the_digest() -> None:
+def test_a_nested_loss_is_built_and_part_of_the_digest() -> None:
     dsm = find("dsm_aug")
     unmixed = part("unmixed", loss=dsm.loss, distance=dsm.distance)
     assert isinstance(parts.build("loss", unmixed).loss, cdf.Histogram)

@@ -1,4 +1,4 @@
-"""The study's DSM against the literal float64 transcription of it, over several batches.
+"""The study's DSM against its literal float64 transcription, over several batches.
 
 `literal_dsm` was written from the paper alone, by somebody who had not seen the library.
 """
@@ -24,7 +24,7 @@ PDFS = ("difference", "positive", "negative")
 
 
 def batches(kind: str) -> list[torch.Tensor]:
-    """Batches of values (2, n, k) float64: unit vectors, or tanh; pairs are closer than others."""
+    """Batches of values (2, n, k) float64: unit vectors, or tanh; matches are closer than others."""
     random = torch.Generator().manual_seed(3)
     shape = (PAIRS, LENGTH[kind])
     drawn = []
@@ -37,7 +37,7 @@ def batches(kind: str) -> list[torch.Tensor]:
 
 
 def recipe_of(kind: str, **loss: object) -> Recipe:
-    """DSM's recipe with another loss, and for short binary codes their length."""
+    """Return DSM's recipe with another loss and, if binary, with short codes."""
     if kind == "real":
         return replace(DSM, loss=part("cdf", **loss))
     bits = part("hamming", scale="2D/k", length=LENGTH[kind])
@@ -50,29 +50,29 @@ def recipe_of(kind: str, **loss: object) -> Recipe:
 def ours(kind: str, recipe: Recipe) -> list[dict[str, np.ndarray]]:
     built = objective.build(recipe)
     built.loss.double()
-    made = []
+    outcomes = []
     for values in batches(kind):
         leaf = values.clone().requires_grad_()
         code = torch.where(values > 0, 1.0, -1.0).double() if kind == "binary" else None
-        of = Descriptions(leaf, leaf, code)
-        losses = built.loss(built.triplets(of))
-        total = built.total(losses, of)
+        descriptions = Descriptions(leaf, leaf, code)
+        losses = built.loss(built.triplets(descriptions))
+        total = built.total(losses, descriptions)
         total.backward()
         state = {name: value.numpy().copy() for name, value in built.loss.named_buffers()}
-        made.append({"loss": total.detach().numpy(), "gradient": leaf.grad.numpy(), **state})
-    return made
+        outcomes.append({"loss": total.detach().numpy(), "gradient": leaf.grad.numpy(), **state})
+    return outcomes
 
 
 def compare(kind: str, recipe: Recipe, moving: object, pdf_of: str) -> None:
     expected = literal_dsm.dsm_loss([b.numpy() for b in batches(kind)], kind, moving, pdf_of)
-    for found, literal in zip(ours(kind, recipe), expected, strict=True):
-        close = {"rtol": 0, "atol": 1e-12}
-        np.testing.assert_allclose(found["loss"], literal.loss, **close)
-        np.testing.assert_allclose(found["gradient"], literal.gradient, **close)
-        if "histogram" in found:
-            np.testing.assert_allclose(found["histogram"], literal.state, **close)
+    for actual, literal in zip(ours(kind, recipe), expected, strict=True):
+        tolerance = {"rtol": 0, "atol": 1e-12}
+        np.testing.assert_allclose(actual["loss"], literal.loss, **tolerance)
+        np.testing.assert_allclose(actual["gradient"], literal.gradient, **tolerance)
+        if "histogram" in actual:
+            np.testing.assert_allclose(actual["histogram"], literal.state, **tolerance)
         else:
-            np.testing.assert_allclose([found["mean"], found["variance"]], literal.state, **close)
+            np.testing.assert_allclose([actual["mean"], actual["variance"]], literal.state, **tolerance)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_loss_moments_and_gradient_of_the_gaussian_are_the_literal_ones(kind: st
     compare(kind, recipe_of(kind, form="gaussian"), literal_dsm.MovingGaussian(0.1), "difference")
 
 
-def test_the_recipes_themselves_are_what_is_transcribed() -> None:
-    """Defaults of the transcription are those of the paper and of CHOICES; so are the recipes'."""
+def test_the_transcription_has_the_defaults_of_the_recipes() -> None:
+    """Transcription and recipes have the defaults of the paper and of CHOICES."""
     loss = parts.build("loss", DSM.loss)
     literal = literal_dsm.MovingHistogram()
     assert (len(loss.histogram), loss.momentum, loss.lookup) == (512, 0.1, "floor")

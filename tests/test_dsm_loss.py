@@ -1,4 +1,4 @@
-"""DSM's loss (Eq. 4, 5): its weights, its histogram, its gradient, what it does at the edges."""
+"""DSM's loss (Eq. 4, 5): its weights, its histogram, its gradient and its edge cases."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ TINY = replace(
 FORMS = pytest.mark.parametrize("form", ["histogram", "gaussian"])
 LOOKUPS = pytest.mark.parametrize("lookup", ["floor", "interpolated"])
 EACH_OF = pytest.mark.parametrize("of", ["difference", "positive", "negative"])
-# Multiples of 1/1024 reach every node exactly in float32 as in float64.
+# Multiples of 1/1024 hit every node exactly, in float32 as in float64.
 values = st.integers(-2600, 2600).map(lambda step: step / 1024)
 batches = st.lists(st.lists(values, min_size=1, max_size=6), min_size=1, max_size=4)
 
 
-def of_differences(*differences: float) -> Triplets:
-    """Triplets of given d_pos − d_neg."""
+def triplets_with(*differences: float) -> Triplets:
+    """Return triplets with given d_pos − d_neg."""
     d = torch.tensor(differences, dtype=torch.float64)
     return drawn(d.clamp(min=0), (-d).clamp(min=0))
 
 
 def weights_after(loss: cdf.Weighted, *differences: float) -> list[float]:
-    """The weights of triplets of given d_pos − d_neg, once they are counted."""
-    loss(of_differences(*differences))
+    """Count triplets with given d_pos − d_neg, and return their weights."""
+    loss(triplets_with(*differences))
     return loss.weights(torch.tensor(differences)).tolist()
 
 
 @LOOKUPS
-@given(many=batches, bins=st.sampled_from([2, 5, 33, 512]), momentum=st.sampled_from([0.01, 0.1, 1.0]))
-def test_losses_and_histogram_are_the_literal_ones_batch_after_batch(lookup, many, bins, momentum):
+@given(series=batches, bins=st.sampled_from([2, 5, 33, 512]), momentum=st.sampled_from([0.01, 0.1, 1.0]))
+def test_losses_and_histogram_are_the_literal_ones_batch_after_batch(lookup, series, bins, momentum):
     loss = cdf.build(bins=bins, momentum=momentum, lookup=lookup)
     literal = MovingHistogram(bins, momentum, lookup)
-    for batch in many:
-        losses = loss(of_differences(*batch))
+    for batch in series:
+        losses = loss(triplets_with(*batch))
         literal.update(batch)
         assert losses.tolist() == pytest.approx([literal.cdf(d) * d for d in batch], abs=3e-6)
         assert loss.histogram.tolist() == pytest.approx(literal.state(), abs=3e-6)
 
 
-def test_the_first_batch_replaces_later_ones_move_and_each_is_counted_before_it_is_looked_up():
+def test_the_first_batch_sets_the_histogram_and_later_ones_move_it_before_their_lookup():
     loss = cdf.build(bins=5, momentum=0.25)
     assert not loss.started
     assert weights_after(loss, -2.0, -2.0) == [1.0, 1.0]
@@ -69,12 +69,12 @@ def test_the_first_batch_replaces_later_ones_move_and_each_is_counted_before_it_
 
 
 @LOOKUPS
-@pytest.mark.parametrize("beyond", [2.0, 2.5, 1e30])
-def test_values_at_and_beyond_the_ends_of_the_range_count_at_the_ends(lookup, beyond):
+@pytest.mark.parametrize("magnitude", [2.0, 2.5, 1e30])
+def test_values_at_and_beyond_the_ends_of_the_range_count_at_the_ends(lookup, magnitude):
     loss = cdf.build(bins=9, lookup=lookup)
-    assert weights_after(loss, -beyond, -beyond, beyond, 0.5) == [0.5, 0.5, 1.0, 0.75]
+    assert weights_after(loss, -magnitude, -magnitude, magnitude, 0.5) == [0.5, 0.5, 1.0, 0.75]
     assert loss.histogram[[0, -1]].tolist() == [0.5, 0.25]
-    assert loss.seen["beyond_share"].item() == (0.75 if beyond > 2 else 0)
+    assert loss.seen["beyond_share"].item() == (0.75 if magnitude > 2 else 0)
 
 
 def test_the_range_is_that_of_the_distance():
@@ -85,7 +85,7 @@ def test_the_range_is_that_of_the_distance():
 
 @pytest.mark.parametrize("value", [-1.9, -1 / 3, 0.0, 0.7])
 @pytest.mark.parametrize("n", [2, 7, 1024])
-def test_the_gaussian_gives_triplets_that_are_all_alike_one_half(value, n):
+def test_the_gaussian_weights_identical_triplets_by_one_half(value, n):
     loss = cdf.build(form="gaussian")
     loss(drawn(torch.zeros(n), torch.full((n,), -value)))
     assert torch.allclose(loss.weights(torch.full((n,), value)), torch.tensor(0.5), atol=2e-3)
@@ -100,8 +100,8 @@ def test_the_weight_is_a_constant_for_the_gradient(form, of, lookup):
     d_pos, d_neg = (torch.rand(16, generator=draw).requires_grad_() for _ in range(2))
     losses = loss(drawn(d_pos, d_neg))
     losses.mean().backward()
-    of_which = {"difference": d_pos - d_neg, "positive": d_pos, "negative": d_neg}[of]
-    weights = loss.weights(of_which.detach())
+    quantity = {"difference": d_pos - d_neg, "positive": d_pos, "negative": d_neg}[of]
+    weights = loss.weights(quantity.detach())
     torch.testing.assert_close(d_pos.grad, weights / 16)
     torch.testing.assert_close(d_neg.grad, -weights / 16)
     torch.testing.assert_close(losses, weights * (d_pos - d_neg))
@@ -110,7 +110,7 @@ def test_the_weight_is_a_constant_for_the_gradient(form, of, lookup):
 
 
 def described(name: str, n: int, seed: int = 0) -> Descriptions:
-    """What a recipe's network might say of n pairs, positives near their anchors."""
+    """Descriptors of n pairs as from a recipe's network, positives near their anchors."""
     draw = torch.Generator().manual_seed(seed)
     binary = name == "dsm_binary_aug"
     anchors = torch.randn(n, 256 if binary else 128, generator=draw)
@@ -126,18 +126,18 @@ def described(name: str, n: int, seed: int = 0) -> Descriptions:
 def test_half_precision_distances_are_weighted_in_float32(form, dtype):
     draw = torch.Generator().manual_seed(4)
     d_pos, d_neg = (torch.rand(32, generator=draw).to(dtype).requires_grad_() for _ in range(2))
-    halved, full = cdf.build(form=form), cdf.build(form=form)
+    half, full = cdf.build(form=form), cdf.build(form=form)
     mined = (d_pos.float() - d_neg.float()).detach()
     with torch.autocast("cpu", torch.bfloat16):
-        losses = halved(Triplets(None, d_pos, d_neg, None, mined))
+        losses = half(Triplets(None, d_pos, d_neg, None, mined))
     assert losses.dtype == torch.float32
     expected = full(drawn(d_pos.float(), d_neg.float()))
     torch.testing.assert_close(losses, expected, rtol=0, atol=0)
     losses.mean().backward()
     assert d_pos.grad.dtype == dtype
-    for name, kept in halved.state_dict().items():
-        assert torch.equal(kept, full.state_dict()[name])
-        assert kept.dtype == (torch.bool if name == "started" else torch.float32)
+    for name, buffer in half.state_dict().items():
+        assert torch.equal(buffer, full.state_dict()[name])
+        assert buffer.dtype == (torch.bool if name == "started" else torch.float32)
 
 
 @FORMS
@@ -151,67 +151,67 @@ def test_a_batch_of_two_and_ties_have_weights(form):
 
 @pytest.mark.parametrize("name", ["dsm_aug", "dsm_binary_aug"])
 def test_identical_descriptors_leave_loss_and_gradient_finite(name):
-    made, one = objective.build(find(name)), described(name, n=1)
-    raw = one.raw.detach()[:1].repeat(2, 4, 1).requires_grad_()
-    binary = None if one.binary is None else torch.where(raw > 0, 1.0, -1.0)
+    built, pair = objective.build(find(name)), described(name, n=1)
+    raw = pair.raw.detach()[:1].repeat(2, 4, 1).requires_grad_()
+    binary = None if pair.binary is None else torch.where(raw > 0, 1.0, -1.0)
     value = torch.nn.functional.normalize(raw, dim=-1) if binary is None else raw.tanh()
-    of = Descriptions(raw, value, binary)
-    losses = made.loss(made.triplets(of))
+    descriptions = Descriptions(raw, value, binary)
+    losses = built.loss(built.triplets(descriptions))
     losses.mean().backward()
     assert torch.isfinite(losses).all()
     assert torch.isfinite(raw.grad).all()
-    # Every other patch is taken for a false negative, and the largest distance stands in.
-    assert made.loss.seen["beyond_share"] == 0
+    # All other patches count as false negatives, and the largest distance replaces theirs.
+    assert built.loss.seen["beyond_share"] == 0
 
 
-def test_binary_descriptors_without_the_distance_of_their_signs_are_refused():
-    made = objective.build(find("dsm_binary_aug"))
-    triplets = made.triplets(described("dsm_binary_aug", n=3))
+def test_binary_descriptors_without_a_distance_of_signs_are_refused():
+    built = objective.build(find("dsm_binary_aug"))
+    triplets = built.triplets(described("dsm_binary_aug", n=3))
     with pytest.raises(ValueError, match="the distance of signs"):
         cdf.build(of="positive")(triplets)
 
 
 @FORMS
 @pytest.mark.parametrize("bad", [math.nan, -math.inf])
-@pytest.mark.parametrize("where", ["positive", "negative", "mined"])
-def test_a_distance_that_is_not_finite_is_refused_and_leaves_the_state_as_it_was(form, bad, where):
+@pytest.mark.parametrize("attribute", ["positive", "negative", "mined"])
+def test_a_distance_that_is_not_finite_raises_and_leaves_the_state_unchanged(form, bad, attribute):
     loss = cdf.build(form=form)
-    loss(of_differences(-0.5, 0.25))
-    before = {name: kept.clone() for name, kept in loss.state_dict().items()}
-    good = of_differences(-0.5, 0.25, 0.1)
-    spoilt = getattr(good, where).clone()
-    spoilt[1] = bad
+    loss(triplets_with(-0.5, 0.25))
+    before = {name: buffer.clone() for name, buffer in loss.state_dict().items()}
+    triplets = triplets_with(-0.5, 0.25, 0.1)
+    distances = getattr(triplets, attribute).clone()
+    distances[1] = bad
     with pytest.raises(FloatingPointError, match="distances of 1 triplets are not finite"):
-        loss(replace(good, **{where: spoilt}))
-    assert all(torch.equal(kept, before[name]) for name, kept in loss.state_dict().items())
+        loss(replace(triplets, **{attribute: distances}))
+    assert all(torch.equal(buffer, before[name]) for name, buffer in loss.state_dict().items())
 
 
 @pytest.mark.parametrize("options", [{"bins": 1}, {"momentum": math.nan}, {"extent": math.inf}])
-def test_what_makes_no_distribution_is_refused(options):
+def test_options_without_a_distribution_are_refused(options):
     with pytest.raises(ValueError, match="got"):
         cdf.build(**options)
 
 
 @pytest.mark.parametrize("name", ["dsm_aug", "dsm_binary_aug"])
 @FORMS
-def test_a_killed_run_resumes_to_the_same_bits_state_of_the_loss_included(
+def test_a_killed_run_resumes_to_the_same_bits_of_weights_and_loss_state(
     name: str, form: str, small_set: PatchSet, tmp_path: Path
 ) -> None:
     recipe = find(name)
     recipe = replace(recipe, loss=replace_options(recipe.loss, form=form))
-    of = (recipe, TINY, small_set, 0)
-    ours, straight = resumed(4, *of, checkpoint=tmp_path / "run.pt"), train(*of)
-    assert ours.curve == straight.curve
-    assert ours.stages.keys() == straight.stages.keys() == {"0.0", "0.5", "1.0"}
-    for stage, kept in straight.stages.items():
-        assert kept.keys() == ours.stages[stage].keys()
-        assert all(torch.equal(ours.stages[stage][name], value) for name, value in kept.items())
+    arguments = (recipe, TINY, small_set, 0)
+    continued, straight = resumed(4, *arguments, checkpoint=tmp_path / "run.pt"), train(*arguments)
+    assert continued.curve == straight.curve
+    assert continued.stages.keys() == straight.stages.keys() == {"0.0", "0.5", "1.0"}
+    for stage, weights in straight.stages.items():
+        assert weights.keys() == continued.stages[stage].keys()
+        assert all(torch.equal(continued.stages[stage][name], value) for name, value in weights.items())
     names = {"histogram", "started"} if form == "histogram" else {"mean", "variance", "started"}
     states = [part_state(straight.stages[stage], "loss") for stage in ("0.0", "0.5", "1.0")]
     assert all(state.keys() == names for state in states)
     assert [bool(state["started"]) for state in states] == [False, True, True]
-    moves = "histogram" if form == "histogram" else "mean"
-    assert not torch.equal(states[1][moves], states[2][moves])
+    buffer = "histogram" if form == "histogram" else "mean"
+    assert not torch.equal(states[1][buffer], states[2][buffer])
 
 
 @pytest.mark.parametrize("name", ["dsm_aug", "dsm_binary_aug"])

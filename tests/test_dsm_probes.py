@@ -1,4 +1,4 @@
-"""Probes of DSM's Figures 1 and 3 on a network of a few steps: what they hold, against plain loops."""
+"""Probes of DSM's Figures 1 and 3 on a network trained for a few steps, against plain loops."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def subject_of(recipe: Recipe, trained: Trained, profile: Profile = TINY) -> Sub
 
 @pytest.fixture(scope="module")
 def subjects(small_set: PatchSet) -> dict[str, Subject]:
-    of = {name: recipes.at_rate(recipes.find(name), 0.05) for name in NAMES}
-    return {name: subject_of(recipe, train(recipe, TINY, small_set, 0)) for name, recipe in of.items()}
+    by_name = {name: recipes.at_rate(recipes.find(name), 0.05) for name in NAMES}
+    return {
+        name: subject_of(recipe, train(recipe, TINY, small_set, 0)) for name, recipe in by_name.items()
+    }
 
 
 def size(arrays: dict[str, np.ndarray]) -> int:
@@ -49,10 +51,10 @@ def size(arrays: dict[str, np.ndarray]) -> int:
     return buffer.tell()
 
 
-def looped(
+def plain_loop(
     anchors: np.ndarray, positives: np.ndarray, floor: float, scale: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """d_pos and the hardest d_neg of rows and columns; Euclidean, or Hamming's times the scale."""
+    """Return d_pos and the hardest d_neg of rows and columns; Euclidean, or Hamming times the scale."""
 
     def distance(x: np.ndarray, y: np.ndarray) -> float:
         return float(np.linalg.norm(x - y)) if scale is None else scale * float((x != y).sum())
@@ -80,13 +82,13 @@ def test_a_batch_s_triplets_are_those_of_a_plain_loop(
     [images] = triplets_in_batch.draw_images(subject, small_set, [32])
     with torch.no_grad():
         output = subject.stages["1.0"].raw(images)
-        described = subject.stages["1.0"].normalise(output)
-    described = (described if scale is None else described.sign()).double().numpy()
-    anchors, positives = described[:32], described[32:]
+        descriptors = subject.stages["1.0"].normalise(output)
+    descriptors = (descriptors if scale is None else descriptors.sign()).double().numpy()
+    anchors, positives = descriptors[:32], descriptors[32:]
     batches = (slice(0, 16), slice(16, 32))
-    halves = [looped(anchors[rows], positives[rows], floor, scale) for rows in batches]
+    halves = [plain_loop(anchors[rows], positives[rows], floor, scale) for rows in batches]
     expected = dict(zip(("positive", "negative"), np.hstack(halves), strict=True))
-    _, expected["negative_of_all"] = looped(anchors, positives, floor, scale)
+    _, expected["negative_of_all"] = plain_loop(anchors, positives, floor, scale)
     for key, distances in expected.items():
         assert arrays[key].shape == (3, 32)
         assert arrays[key][-1].astype(float) == pytest.approx(distances, abs=2e-3)
@@ -96,15 +98,15 @@ def test_a_drawn_pair_shows_one_class_and_no_class_comes_twice(
     subjects: dict[str, Subject], small_set: PatchSet
 ) -> None:
     subject = subjects["hardnet_aug"]
-    plain = replace(subject, recipe=replace(subject.recipe, augment=None))
-    [images] = triplets_in_batch.draw_images(plain, small_set, [40])
+    unaugmented = replace(subject, recipe=replace(subject.recipe, augment=None))
+    [images] = triplets_in_batch.draw_images(unaugmented, small_set, [40])
     patches = torch.from_numpy(small_set.patches).float().view(-1, 1, 64, 64)
     halved = torch.nn.functional.avg_pool2d(patches, 2).flatten(1)
-    place = torch.cdist(images.flatten(1), halved).argmin(dim=1).numpy()
-    first, second = small_set.point_ids[place[:40]], small_set.point_ids[place[40:]]
+    nearest = torch.cdist(images.flatten(1), halved).argmin(dim=1).numpy()
+    first, second = small_set.point_ids[nearest[:40]], small_set.point_ids[nearest[40:]]
     assert first.tolist() == second.tolist()
     assert len(set(first)) == 40
-    assert (place[:40] != place[40:]).all()
+    assert (nearest[:40] != nearest[40:]).all()
 
 
 def test_the_histogram_is_a_distribution_and_gives_the_batch_its_weights(
@@ -124,9 +126,9 @@ def test_the_histogram_is_a_distribution_and_gives_the_batch_its_weights(
         assert arrays["mean"][stage] == pytest.approx(mass @ nodes, abs=1e-4)
         spread = np.sqrt(mass @ (nodes - mass @ nodes) ** 2)
         assert arrays["deviation"][stage] == pytest.approx(spread, abs=1e-4)
-        # The floor bin's; values are rounded to half precision, and so may lie in the next one.
+        # The floor bin's weight; values are rounded to half precision and may lie in the next bin.
         values, weights = (arrays[key][stage].astype(float) for key in ("values", "weights"))
-        low, high = (np.interp(values + by * width, edges, cdf[stage]) for by in (-0.8, 0.8))
+        low, high = (np.interp(values + offset * width, edges, cdf[stage]) for offset in (-0.8, 0.8))
         assert (low - 1e-3 <= weights).all()
         assert (weights <= high + 1e-3).all()
         order = np.argsort(values)
@@ -137,7 +139,7 @@ def test_the_histogram_is_a_distribution_and_gives_the_batch_its_weights(
     assert size(arrays) < 60_000
 
 
-def test_probes_leave_networks_and_random_numbers_as_they_were(
+def test_probes_leave_networks_and_random_numbers_unchanged(
     subjects: dict[str, Subject], small_set: PatchSet
 ) -> None:
     subject = subjects["dsm_aug"]

@@ -20,13 +20,13 @@ REQUIRED = [
     for line in (ROOT / "requirements.txt").read_text().splitlines()
     if line and not line.startswith("#")
 ]
-# Of what this machine and its Python can have.
+# Those that apply to this machine and its Python.
 PINS = {
-    of.name: str(of.specifier).removeprefix("==")
-    for of in REQUIRED
-    if of.marker is None or of.marker.evaluate()
+    requirement.name: str(requirement.specifier).removeprefix("==")
+    for requirement in REQUIRED
+    if requirement.marker is None or requirement.marker.evaluate()
 }
-# The name that is imported, where it is not the distribution's.
+# Distributions by the name that is imported, where the two differ.
 IMPORTED = {
     "cv2": "opencv-python-headless",
     "faiss": "faiss-cpu",
@@ -43,13 +43,13 @@ OURS = {"lib", *(file.stem for file in (ROOT / "tests").glob("*.py"))}
 
 def test_every_requirement_is_pinned_exactly() -> None:
     assert REQUIRED
-    assert all(re.fullmatch(r"==[\w.]+", str(of.specifier)) for of in REQUIRED)
+    assert all(re.fullmatch(r"==[\w.]+", str(requirement.specifier)) for requirement in REQUIRED)
 
 
 def test_the_environment_holds_the_pinned_versions() -> None:
     # A local label such as +cpu names a build of the same version.
-    found = {name: metadata.version(name).partition("+")[0] for name in PINS}
-    assert found == PINS
+    installed = {name: metadata.version(name).partition("+")[0] for name in PINS}
+    assert installed == PINS
 
 
 def test_conda_and_pip_make_the_same_environment() -> None:
@@ -67,7 +67,7 @@ def test_conda_and_pip_make_the_same_environment() -> None:
     assert python == [f"python={lowest}"]
 
 
-def test_a_built_package_holds_the_files_that_are_no_code() -> None:
+def test_a_built_package_holds_the_files_that_are_not_code() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["lib"]
     files = {
@@ -80,10 +80,10 @@ def test_a_built_package_holds_the_files_that_are_no_code() -> None:
 
 
 @pytest.mark.parametrize("folder", ["lib", "tests"])
-def test_what_is_imported_is_pinned(folder: str) -> None:
+def test_every_import_is_pinned(folder: str) -> None:
     for file in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module]
             for name in names:
@@ -94,12 +94,12 @@ def test_what_is_imported_is_pinned(folder: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_files_modules_and_headings_that_a_page_names_are_there(page: Path) -> None:
+def test_files_modules_and_headings_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     links = {link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")}
-    named = {page.parent / link for link in links}
-    named |= {ROOT / f"{name.replace('.', '/')}.py" for name in re.findall(r"-m (lib[\w.]+)", text)}
-    assert [str(path) for path in sorted(named) if not path.exists()] == []
+    paths = {page.parent / link for link in links}
+    paths |= {ROOT / f"{name.replace('.', '/')}.py" for name in re.findall(r"-m (lib[\w.]+)", text)}
+    assert [str(path) for path in sorted(paths) if not path.exists()] == []
     for name, anchor in re.findall(r"\]\(([\w/.]*\.md)?#([\w-]+)\)", text):
         linked = ((page.parent / name) if name else page).read_text(encoding="utf-8")
         headings = re.findall(r"^#+ (.+)$", linked, flags=re.MULTILINE)

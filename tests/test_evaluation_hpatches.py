@@ -54,7 +54,7 @@ def make_split(
 
 
 def make_descriptors(split: HPatchesSplit, sort: str = "real", seed: int = 0) -> np.ndarray:
-    """A spot's descriptors are alike, the less so the tougher its level."""
+    """Return descriptors, similar for a spot and less so at tougher levels."""
     random = np.random.default_rng(seed)
     noise = np.array([0, *np.repeat([0.3, 0.7, 1.1], 5)])[:, None, None]
     count = sum(sequence.count for sequence in split.sequences)
@@ -72,11 +72,11 @@ def make_descriptors(split: HPatchesSplit, sort: str = "real", seed: int = 0) ->
 
 
 def slow_scores(descriptors: np.ndarray, split: HPatchesSplit, pools=POOLS) -> dict[str, float]:
-    """By the literal transcription of the benchmark's code."""
+    """Score by the literal transcription of the benchmark's code."""
     values, names, start = {}, [sequence.name for sequence in split.sequences], 0
     for sequence in split.sequences:
-        own = descriptors[:, start : start + sequence.count]
-        values[sequence.name] = dict(zip(FILES, own, strict=True))
+        per_file = descriptors[:, start : start + sequence.count]
+        values[sequence.name] = dict(zip(FILES, per_file, strict=True))
         start += sequence.count
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(oracle, "POOL_SIZES", pools)
@@ -88,26 +88,26 @@ def slow_scores(descriptors: np.ndarray, split: HPatchesSplit, pools=POOLS) -> d
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_every_number_is_that_of_the_loops_over_pairs(sort):
+def test_every_score_is_that_of_the_loops_over_pairs(sort):
     split = make_split()
     descriptors = make_descriptors(split, sort)
-    found = hpatches.score(descriptors, split)
-    assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
-    assert all(type(number) is float for number in found.values())
-    assert 0 < found["verification"] < 100
-    assert 0 < found["retrieval"] < 100
-    assert 0 < found["matching"] < 100
+    scores = hpatches.score(descriptors, split)
+    assert scores == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
+    assert all(type(number) is float for number in scores.values())
+    assert 0 < scores["verification"] < 100
+    assert 0 < scores["retrieval"] < 100
+    assert 0 < scores["matching"] < 100
 
 
 @given(seed=st.integers(0, 2**31), sort=st.sampled_from(SORTS))
-def test_other_draws_agree_likewise_with_pools_as_small_as_the_views(seed, sort):
+def test_other_draws_agree_with_pools_as_small_as_the_views(seed, sort):
     split = make_split(counts=(4, 1, 3, 5), pairs=15, queries=5, distractors=40, seed=seed)
     descriptors = make_descriptors(split, sort, seed)
     pools = (5, 6, 7, 12, 20, 33, 60)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hpatches, "POOLS", pools)
-        found = hpatches.score(descriptors, split)
-    assert found == pytest.approx(slow_scores(descriptors, split, pools), abs=1e-9)
+        scores = hpatches.score(descriptors, split)
+    assert scores == pytest.approx(slow_scores(descriptors, split, pools), abs=1e-9)
 
 
 @pytest.mark.parametrize("block", [1, 100, 10**4])
@@ -121,12 +121,12 @@ def test_blocks_of_any_size_give_the_same_bits(sort, block, monkeypatch):
     assert hpatches.score(descriptors, split) == expected
 
 
-def test_pools_of_all_the_benchmarks_sizes_end_where_they_should():
+def test_pools_of_all_the_benchmarks_sizes_have_the_right_ends():
     split = make_split(NAMES[:3], counts=(30, 40, 50), queries=5, distractors=32_000)
     descriptors = make_descriptors(split, "coarse")
-    found = hpatches.retrieval(torch.from_numpy(descriptors), split)
-    place = {sequence.name: s for s, sequence in enumerate(split.sequences)}
-    assert set(place.values()) == {0, 1, 2}
+    scores = hpatches.retrieval(torch.from_numpy(descriptors), split)
+    indices = {sequence.name: s for s, sequence in enumerate(split.sequences)}
+    assert set(indices.values()) == {0, 1, 2}
     values, starts = descriptors.astype(np.float64), np.array([0, 30, 70])
     pool = values[0, starts[split.tasks.distractors[:, 0]] + split.tasks.distractors[:, 1]]
     for level, first in zip(LEVELS, (1, 6, 11), strict=True):
@@ -134,70 +134,70 @@ def test_pools_of_all_the_benchmarks_sizes_end_where_they_should():
         for s, i in split.tasks.queries:
             query = values[0, starts[s] + i]
             views = values[first : first + 5, starts[s] + i]
-            others = pool[split.tasks.distractors[:, 0] != s]
-            assert len(others) > POOLS[-1]
-            far = np.linalg.norm(np.concatenate([views, others]) - query, axis=1)
-            match = np.arange(len(far)) < 5
+            negatives = pool[split.tasks.distractors[:, 0] != s]
+            assert len(negatives) > POOLS[-1]
+            distances = np.linalg.norm(np.concatenate([views, negatives]) - query, axis=1)
+            match = np.arange(len(distances)) < 5
             for size in by_size:
                 end = None if size == "all" else size
-                by_size[size].append(100 * oracle.average_precision(far[:end], match[:end]))
+                by_size[size].append(100 * oracle.average_precision(distances[:end], match[:end]))
         for size, expected in by_size.items():
-            assert found[f"retrieval.{level}.{size}"] == pytest.approx(np.mean(expected), abs=1e-9)
-        assert len({found[f"retrieval.{level}.{size}"] for size in by_size}) == len(by_size)
+            assert scores[f"retrieval.{level}.{size}"] == pytest.approx(np.mean(expected), abs=1e-9)
+        assert len({scores[f"retrieval.{level}.{size}"] for size in by_size}) == len(by_size)
 
 
-@pytest.mark.parametrize(("kept", "absent"), [("v", "illumination"), ("i", "viewpoint")])
-def test_with_one_kind_of_sequences_the_other_has_no_key(kept, absent):
-    split = make_split([f"{kept}_{index}" for index in range(4)])
+@pytest.mark.parametrize(("kind", "absent"), [("v", "illumination"), ("i", "viewpoint")])
+def test_a_split_of_one_kind_has_no_key_of_the_other(kind, absent):
+    split = make_split([f"{kind}_{index}" for index in range(4)])
     descriptors = make_descriptors(split)
-    found = hpatches.score(descriptors, split)
-    assert not [key for key in found if absent in key]
-    assert found == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
+    scores = hpatches.score(descriptors, split)
+    assert not [key for key in scores if absent in key]
+    assert scores == pytest.approx(slow_scores(descriptors, split), abs=1e-9)
 
 
 def test_ties_go_to_negatives_in_verification_and_to_positives_in_retrieval():
     split = make_split(counts=(3, 1, 3, 3), pairs=10, queries=4, distractors=60)
-    alike = np.ones((16, 10, 4), np.float32)
-    found = hpatches.score(alike, split)
-    assert found["verification.auc"] == 0
-    # All 10 negatives before the 2 positives: precisions 0, 1/11, 2/12 at ranks 10, 11, 12.
-    assert found["verification"] == pytest.approx(100 * (1 / 11 + 1 / 11 + 2 / 12) / 4)
-    assert found["retrieval"] == found["retrieval.pools"] == 100
-    after = hpatches.retrieval(torch.from_numpy(alike), split, views_first=False)
-    assert after["retrieval"] < 20
-    # The first column is everybody's nearest, which is right for the first patch alone, ranked first.
-    assert found["matching.easy.v_wall"] == pytest.approx(100 / 3)
-    assert found["matching.success.easy.viewpoint"] == pytest.approx(100 / 3)
+    descriptors = np.ones((16, 10, 4), np.float32)
+    scores = hpatches.score(descriptors, split)
+    assert scores["verification.auc"] == 0
+    # All 10 negatives rank before the 2 positives: precisions 0, 1/11, 2/12 at ranks 10, 11, 12.
+    assert scores["verification"] == pytest.approx(100 * (1 / 11 + 1 / 11 + 2 / 12) / 4)
+    assert scores["retrieval"] == scores["retrieval.pools"] == 100
+    views_last = hpatches.retrieval(torch.from_numpy(descriptors), split, views_first=False)
+    assert views_last["retrieval"] < 20
+    # The first column is nearest to all, which is right only for the first patch, ranked first.
+    assert scores["matching.easy.v_wall"] == pytest.approx(100 / 3)
+    assert scores["matching.success.easy.viewpoint"] == pytest.approx(100 / 3)
 
 
-def test_a_fifth_of_too_few_positives_is_none():
+def test_verification_of_under_five_positives_is_zero():
     split = make_split(pairs=4)
-    found = hpatches.verification(torch.from_numpy(make_descriptors(split)), split)
-    assert found["verification"] == 0
-    assert found["verification.auc"] > 0
+    scores = hpatches.verification(torch.from_numpy(make_descriptors(split)), split)
+    assert scores["verification"] == 0
+    assert scores["verification.auc"] > 0
 
 
 @given(seed=st.integers(0, 2**31), power=st.sampled_from([0, 3, 12, 16]))
-def test_what_float32_cannot_tell_apart_is_measured(seed, power):
-    # Far from the origin, float32 products lose what tells the descriptors apart.
+def test_distances_too_close_for_float32_are_exact(seed, power):
+    # Far from the origin, float32 products lose the differences of descriptors.
     random = np.random.default_rng(seed)
     values = random.integers(0, 3, size=(40, 6)).astype(np.float32) + np.float32(2**power)
     queries, columns = torch.from_numpy(values).split(20)
-    far = np.linalg.norm(values[:20, None].astype(np.float64) - values[None, 20:], axis=2)
-    distances, first = nearest(queries, columns)
-    assert first.tolist() == far.argmin(axis=1).tolist()
-    assert distances.numpy() == pytest.approx(far.min(axis=1), abs=1e-12)
+    exact = np.linalg.norm(values[:20, None].astype(np.float64) - values[None, 20:], axis=2)
+    distances, indices = nearest(queries, columns)
+    assert indices.tolist() == exact.argmin(axis=1).tolist()
+    assert distances.numpy() == pytest.approx(exact.min(axis=1), abs=1e-12)
     views = random.integers(0, 40, size=(20, 4))
     columns = columns.double()
     squares = columns.square().sum(1)
     closer = columns_closer(queries, torch.from_numpy(values[views]), columns, squares, [7, 14])
-    reach = np.linalg.norm(values[:20, None].astype(np.float64) - values[views], axis=2)
+    view_distances = np.linalg.norm(values[:20, None].astype(np.float64) - values[views], axis=2)
     for prefix, end in enumerate((7, 14, 20)):
-        expected = (far[:, None, :end] < reach[:, :, None]).sum(axis=2)
+        expected = (exact[:, None, :end] < view_distances[:, :, None]).sum(axis=2)
         assert closer[:, prefix].tolist() == expected.tolist()
 
 
-def test_a_view_that_is_very_far_has_all_columns_before_it():
+def test_a_very_distant_view_has_all_columns_before_it():
     values = np.ones((12, 5), np.float32)
     values[1:] += np.linspace(0, 1, 11, dtype=np.float32)[:, None]
     values[1] = 1e30
@@ -207,8 +207,8 @@ def test_a_view_that_is_very_far_has_all_columns_before_it():
     assert closer.tolist() == [[[10, 4]]]
 
 
-def test_columns_at_a_views_own_place_come_after_it_or_before_it():
-    # Copies of a descriptor, whose float64 products round differently by where they stand.
+def test_columns_equal_to_a_view_come_after_it_or_before_it():
+    # Copies of a descriptor, whose float64 products round differently by position.
     random = np.random.default_rng(3)
     queries, view = torch.from_numpy(random.normal(size=(2, 40, 128)).astype(np.float32))
     columns = view.repeat(33, 1).double()
@@ -216,9 +216,9 @@ def test_columns_at_a_views_own_place_come_after_it_or_before_it():
         closer = columns_closer(
             queries, view[:, None], columns, columns.square().sum(1), [], views_first
         )
-        equal = (queries[:, None] - columns).double().square().sum(2)
-        own = (queries - view).double().square().sum(1, keepdim=True)
-        nearer = (equal < own - 1e-3).sum(1)
+        column_distances = (queries[:, None] - columns).double().square().sum(2)
+        view_distances = (queries - view).double().square().sum(1, keepdim=True)
+        nearer = (column_distances < view_distances - 1e-3).sum(1)
         assert (closer[:, 0, 0] - nearer == expected).all()
 
 
@@ -233,24 +233,24 @@ class TestDescribe:
         sequences = tuple(read_sequence(tmp_path / sequence.name) for sequence in split.sequences)
         return replace(split, sequences=sequences)
 
-    def test_each_patch_is_described_at_its_place_in_batches(self, split, monkeypatch):
-        seen = []
+    def test_each_patch_is_described_in_batches_at_its_index(self, split, monkeypatch):
+        sizes = []
 
         def means(patches: np.ndarray) -> np.ndarray:
             assert patches.shape[1:] == (64, 64)
             assert patches.dtype == np.uint8
-            seen.append(len(patches))
+            sizes.append(len(patches))
             return patches.reshape(len(patches), 4, -1).mean(axis=2)
 
         monkeypatch.setattr(hpatches, "BATCH", 4)
         descriptors = hpatches.describe(Subject(means), split.sequences)
-        assert seen == [4, 3, 3] * 16
+        assert sizes == [4, 3, 3] * 16
         assert descriptors.dtype == np.float32
         for start, sequence in zip((0, 7), split.sequences, strict=True):
             for index, file in enumerate(FILES):
                 expected = as_64(sequence.patches(file)).reshape(sequence.count, 4, -1).mean(axis=2)
-                found = descriptors[index, start : start + sequence.count]
-                assert (found == expected.astype(np.float32)).all()
+                actual = descriptors[index, start : start + sequence.count]
+                assert (actual == expected.astype(np.float32)).all()
 
     def test_packed_bits_are_scored_by_hamming_distance(self, split):
         def dark(patches: np.ndarray) -> np.ndarray:
@@ -262,5 +262,5 @@ class TestDescribe:
         assert descriptors.shape == (16, 10, 16)
         # Squared Euclidean distances of bits as numbers are Hamming's.
         as_numbers = Subject(lambda patches: dark(patches).astype(np.float32) + 0.0)
-        found, expected = hpatches.measure(packed, split), hpatches.measure(as_numbers, split)
-        assert found == pytest.approx(expected)
+        actual, expected = hpatches.measure(packed, split), hpatches.measure(as_numbers, split)
+        assert actual == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""Published weights of a reader's own as rows of AdaSample's artefacts."""
+"""A reader's own published weights as rows of AdaSample's artefacts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lib.study.artefacts.rows import HPATCHES_SPLIT
 from lib.study.open import open_study
 
 
-def test_a_checkpoint_is_one_more_row_of_table_1_and_of_figure_2(tmp_path):
+def test_a_checkpoint_adds_a_row_to_table_1_and_to_figure_2(tmp_path):
     file = tmp_path / "mine.params"
     file.write_bytes(b"rows are known by content; nothing is loaded yet")
     study = open_study()
@@ -19,5 +19,5 @@ def test_a_checkpoint_is_one_more_row_of_table_1_and_of_figure_2(tmp_path):
         assert len(jobs) == len(plain) + 1
         assert added.label == "mine (published)"
         assert added.sets_of("fpr95") == study.source.sets
-    # The last one is Figure 2's.
+    # `added` is now Figure 2's.
     assert added.sets_of("hpatches") == (study.source.homographies.test_set(HPATCHES_SPLIT),)

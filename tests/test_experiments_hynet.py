@@ -1,4 +1,4 @@
-"""HyNet's runs: what each artefact asks for, what each differs in, and at whose rate."""
+"""HyNet's runs: those of each artefact, how they differ, and whose learning rate they use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVERY = {**RECIPES, **hynet.VARIANTS}
         ("rung_summed", {"reduction", "regularizers"}),
     ],
 )
-def test_a_row_of_table_3_changes_what_it_names_alone(name: str, axes: set[str]) -> None:
+def test_a_row_of_table_3_changes_only_what_it_names(name: str, axes: set[str]) -> None:
     assert changed(EVERY[name], HYNET) == axes
 
 
@@ -43,11 +43,11 @@ def test_every_variant_is_built(name: str) -> None:
     recipe = hynet.VARIANTS[name]
     model = parts.build("model", recipe.model, width=1 / 32)
     n = 12
-    of = descriptions(model, model.raw(255 * torch.rand(2 * n, 1, 32, 32)))
+    outputs = descriptions(model, model.raw(255 * torch.rand(2 * n, 1, 32, 32)))
     objective = build_objective(recipe)
-    losses = objective.loss(objective.triplets(of))
+    losses = objective.loss(objective.triplets(outputs))
     assert losses.shape == (n,)
-    assert objective.total(losses, of).isfinite()
+    assert objective.total(losses, outputs).isfinite()
 
 
 @pytest.mark.parametrize(("short", "norm"), [("bn", "BatchNorm2d"), ("in", "InstanceNorm2d")])
@@ -58,10 +58,13 @@ def test_a_norm_alone_keeps_all_but_the_norm_where_the_authors_form_drops_more(
         model = parts.build("model", EVERY[name].model, width=1 / 32)
         return [type(module).__name__ for module in model.modules()]
 
-    inner, alone = layers("hynet_aug"), layers(f"hynet_{short}_alone")
-    first = inner.index("FRN") + 1
-    assert alone == [*inner[:first], *(norm if of == "FRN" else of for of in inner[first:])]
-    assert "TLU" in alone
+    original, swapped = layers("hynet_aug"), layers(f"hynet_{short}_alone")
+    first = original.index("FRN") + 1
+    assert swapped == [
+        *original[:first],
+        *(norm if layer == "FRN" else layer for layer in original[first:]),
+    ]
+    assert "TLU" in swapped
     assert "TLU" not in layers(f"hynet_{short}")
 
 
@@ -81,9 +84,9 @@ def test_each_rung_changes_one_choice() -> None:
     assert EVERY["rung_hinge"].loss.options == {"margin": SOSNET.loss.options["margin"]}
 
 
-def test_recipes_are_written_down_with_an_alpha_of_infinity_and_no_two_alike() -> None:
-    own = map(values, SEARCHED.values())
-    written = [json.dumps(recipe, sort_keys=True, allow_nan=False) for recipe in own]
+def test_recipes_are_written_with_an_infinite_alpha_and_no_two_are_alike() -> None:
+    recipes = map(values, SEARCHED.values())
+    written = [json.dumps(recipe, sort_keys=True, allow_nan=False) for recipe in recipes]
     assert len(set(written)) == len(written)
     assert values(EVERY["hynet_s_1"])["distance"]["options"]["alpha"] == "inf"
     labels = [recipe.label for recipe in EVERY.values()]
@@ -98,20 +101,20 @@ def test_table_3_takes_each_similarity_at_the_margin_whose_search_is_best(study:
     assert len(jobs) == 12 * 3
     assert {"hynet_bn_alone", "hynet_in_alone"} < set(names)
     seeds = {name: [job.seed for job in jobs if job.name == name] for name in names}
-    assert all(of == list(study.table_seeds) for of in seeds.values())
+    assert all(job_seeds == list(study.table_seeds) for job_seeds in seeds.values())
     assert {rate_of(job) for job in jobs} == set(names), "each at its own rate"
-    tested = study.source.homographies.test_set("a")
-    assert all((("hpatches", tested) in job.measures) == (job.seed == 0) for job in jobs)
+    test_set = study.source.homographies.test_set("a")
+    assert all((("hpatches", test_set) in job.measures) == (job.seed == 0) for job in jobs)
     keys = set(printed("hynet", "table3")["key"])
     assert keys - {"hynet_h", "hynet_d", "hynet_s"} <= set(names)
     evening = hynet.table3(replace(study, profile=profiles.find("evening")))
     assert {job.name for job in evening} == set(names) - {"hynet_bn_alone", "hynet_in_alone"}
 
 
-def test_margins_are_the_shares_of_the_similarity_at_90_degrees_that_are_told() -> None:
-    told = {"h": [0.08, 0.32, 0.96], "d": [0.07, 0.28, 0.99], "s": [0.1, 0.3, 1]}
+def test_margins_are_the_given_shares_of_the_similarity_at_90_degrees() -> None:
+    expected = {"h": [0.08, 0.32, 0.96], "d": [0.07, 0.28, 0.99], "s": [0.1, 0.3, 1]}
     for similarity, margins in hynet.MARGINS.items():
         for margin, key in margins.items():
             distance = parts.build("distance", EVERY[key].distance)
             share = margin / distance.of_similarity(torch.zeros(())).item()
-            assert round(share, 2) == told[similarity].pop(0)
+            assert round(share, 2) == expected[similarity].pop(0)

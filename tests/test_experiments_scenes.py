@@ -1,4 +1,4 @@
-"""What the artefacts on scenes ask for, and how their records are laid out and judged."""
+"""The jobs of the artefacts on scenes, and how their records are laid out and judged."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/tab
 
 
 @EACH
-def test_no_network_is_trained_for_them_alone(study: Study, name: str) -> None:
-    others = (hynet.table1, dsm.table1, whole_images.dsm_figure5)
-    there = {record_path(job, study) for of in others for job in of(study) if job.recipe}
-    asked = {record_path(job, study) for job in ARTEFACTS[name].jobs(study) if job.recipe}
-    assert asked <= there
+def test_no_network_is_trained_for_scenes_alone(study: Study, name: str) -> None:
+    artefacts = (hynet.table1, dsm.table1, whole_images.dsm_figure5)
+    trained = {record_path(job, study) for jobs in artefacts for job in jobs(study) if job.recipe}
+    paths = {record_path(job, study) for job in ARTEFACTS[name].jobs(study) if job.recipe}
+    assert paths <= trained
 
 
 def ahead_of(name: str, seed: int | None) -> float:
-    """How good a method is made out to be: SIFT, HardNet, SOSNet, then the paper's own."""
+    """The made-up level of a method, in ascending order: SIFT, HardNet, SOSNet, the paper's own."""
     order = ("rootsift", "sift", "hardnet_aug", "sosnet_aug", "dsm_aug", "hynet_aug", *UNITED)
     return 10.0 * order.index(name.removeprefix("colmap_")) + 0.1 * (seed or 0)
 
@@ -42,15 +42,15 @@ def ahead(job: Job) -> float:
     return ahead_of(job.name, job.seed)
 
 
-def laid_out(study: Study, name: str, of: Callable[[float], Mapping[str, float]]) -> pd.DataFrame:
-    """The numbers on the study's own set, of a record a job."""
+def laid_out(study: Study, name: str, numbers: Callable[[float], Mapping[str, float]]) -> pd.DataFrame:
+    """The numbers on the study's own set, with one record per job."""
     kind = ARTEFACTS[name].images
-    measure, own = whole_images.MEASURES[kind], f"mini-{kind}"
-    found = [
-        Record(job, Path("record.json"), {"metrics": {own: {measure: dict(of(ahead(job)))}}})
+    measure, test_set = whole_images.MEASURES[kind], f"mini-{kind}"
+    records = [
+        Record(job, Path("record.json"), {"metrics": {test_set: {measure: dict(numbers(ahead(job)))}}})
         for job in ARTEFACTS[name].jobs(study)
     ]
-    return by_set(found, study, kind, measure)[own]
+    return by_set(records, study, kind, measure)[test_set]
 
 
 def models(level: float) -> dict[str, float]:
@@ -64,7 +64,7 @@ def models(level: float) -> dict[str, float]:
 
 
 def lost(level: float) -> dict[str, float]:
-    """As `models`, but of the first place no model of SOSNet's second seed had points."""
+    """As `models`, but no model of the first place from SOSNet's second seed has points."""
     numbers = models(level)
     if level == pytest.approx(ahead_of("sosnet_aug", 1)):
         for statistic in ("track_length", "reprojection_error", "rotation_error"):
@@ -72,7 +72,7 @@ def lost(level: float) -> dict[str, float]:
     return numbers
 
 
-def test_on_released_scenes_only_what_was_trained_elsewhere_is_measured(
+def test_only_methods_trained_elsewhere_are_measured_on_released_scenes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "eth").mkdir()
@@ -80,13 +80,13 @@ def test_on_released_scenes_only_what_was_trained_elsewhere_is_measured(
     torch.save(tfeat.build().state_dict(), checkpoint)
     searched(monkeypatch)
     jobs = whole_images.hynet_table2(open_study(real=str(tmp_path)), [checkpoint])
-    there = [job.label for job in jobs if ("sfm", "real-eth") in job.measures]
-    assert there == ["SIFT", "SIFT (COLMAP)", "tfeat (published)"]
+    labels = [job.label for job in jobs if ("sfm", "real-eth") in job.measures]
+    assert labels == ["SIFT", "SIFT (COLMAP)", "tfeat (published)"]
     assert all(("sfm", "mini-eth") in job.measures for job in jobs)
-    alone = [job for job in jobs if job.label in ("SIFT (COLMAP)", "tfeat (published)")]
-    assert {name for job in alone for name, _ in job.measures} == {"sfm"}
-    in_table4 = whole_images.hynet_table4(open_study(), checkpoints=[checkpoint])
-    assert [job.label for job in in_table4 if not job.recipe] == ["SIFT", "tfeat (published)"]
+    baselines = [job for job in jobs if job.label in ("SIFT (COLMAP)", "tfeat (published)")]
+    assert {name for job in baselines for name, _ in job.measures} == {"sfm"}
+    table4_jobs = whole_images.hynet_table4(open_study(), checkpoints=[checkpoint])
+    assert [job.label for job in table4_jobs if not job.recipe] == ["SIFT", "tfeat (published)"]
 
 
 def test_networks_of_ubcs_patches_are_measured_on_released_scenes(
@@ -99,14 +99,14 @@ def test_networks_of_ubcs_patches_are_measured_on_released_scenes(
         assert ("sfm", "ubc-eth") in job.measures
 
 
-def test_what_one_run_has_no_model_for_has_no_mean_and_no_verdict(study: Study) -> None:
-    found = laid_out(study, "hynet/table2", lost)
-    judged = verdicts("hynet", "Table 2", lambda claim: photograph_values(claim, found))
-    without = {f"t2-{name}" for name in ("track", "reprojection", "rotation")}
-    for name, of in judged.items():
-        assert of.outcome == (NOT_JUDGED if name in without else HELD)
-        assert (of.why == "SOSNet+ lacks this number in a scene") == (name in without)
-    assert judged.keys() == {"t2-images", "t2-points", *without}
+def test_a_number_that_one_run_lacks_has_no_mean_and_no_verdict(study: Study) -> None:
+    table = laid_out(study, "hynet/table2", lost)
+    judged = verdicts("hynet", "Table 2", lambda claim: photograph_values(claim, table))
+    lacking = {f"t2-{name}" for name in ("track", "reprojection", "rotation")}
+    for name, row in judged.items():
+        assert row.outcome == (NOT_JUDGED if name in lacking else HELD)
+        assert (row.why == "SOSNet+ lacks this number in a scene") == (name in lacking)
+    assert judged.keys() == {"t2-images", "t2-points", *lacking}
 
 
 def accuracies(level: float) -> dict[str, float]:
@@ -121,7 +121,7 @@ def accuracies(level: float) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("name", "numbers"), [("hynet/table2", models), ("hynet/table4", accuracies)])
-def test_claims_are_judged_by_what_they_name(study: Study, name: str, numbers: Callable) -> None:
+def test_claims_are_judged_by_the_numbers_they_name(study: Study, name: str, numbers: Callable) -> None:
     values = partial(photograph_values, runs=laid_out(study, name, numbers))
     judged = outcomes("hynet", f"Table {name[-1]}", values)
     assert set(judged.values()) == {HELD}

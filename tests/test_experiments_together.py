@@ -1,4 +1,4 @@
-"""Equal footing: what all methods share in it, and with which optimiser each did better."""
+"""Equal footing: what all its methods share, and which optimiser suits each better."""
 
 from __future__ import annotations
 
@@ -16,45 +16,51 @@ from lib.study.open import Study
 SHARED = {"model", "points", "augment", "schedule", "budget"}
 
 
-def test_on_equal_footing_all_share_what_no_paper_proposes():
+def test_methods_on_equal_footing_share_what_no_paper_proposes():
     for key, name in together.METHODS.items():
-        recipe, own = together.EQUAL[key], RECIPES[name]
-        assert changed(recipe, own) <= SHARED, "what the paper proposes stays"
-        assert recipe.model.name == own.model.name
-        other = recipe.model.options.keys() - {"dropout"}
-        assert {n: recipe.model.options[n] for n in other} == {n: own.model.options[n] for n in other}
+        recipe, original = together.EQUAL[key], RECIPES[name]
+        assert changed(recipe, original) <= SHARED, "what the paper proposes stays"
+        assert recipe.model.name == original.model.name
+        options = recipe.model.options.keys() - {"dropout"}
+        assert {n: recipe.model.options[n] for n in options} == {
+            n: original.model.options[n] for n in options
+        }
         setting = (recipe.points, recipe.augment, recipe.schedule, recipe.budget)
         assert setting == (DSM.points, DSM.augment, DSM.schedule, TCDESC_BUDGET)
         assert recipe.model.options["dropout"] == DSM.model.options["dropout"]
 
 
-def test_dsm_and_tcdesc_on_it_share_their_runs_with_tcdesc_s_own_tables(study: Study):
+def test_dsm_and_tcdesc_on_equal_footing_share_runs_with_tcdesc_s_tables(study: Study):
     assert together.EQUAL["tcdesc_dsm_aug"] == TCDESC_DSM
     without = replace(TCDESC_DSM, positive=part("pair"))
     assert values(together.EQUAL["dsm_long"]) == values(without), "the topology alone differs"
-    [job] = [of for of in together.equal_footing(study) if (of.name, of.seed) == ("tcdesc_dsm_aug", 0)]
-    own = training_job(study, "tcdesc_dsm_aug", job.train_set, 0)
-    assert record_path(job, study) == record_path(own, study)
+    [job] = [
+        candidate
+        for candidate in together.equal_footing(study)
+        if (candidate.name, candidate.seed) == ("tcdesc_dsm_aug", 0)
+    ]
+    table_job = training_job(study, "tcdesc_dsm_aug", job.train_set, 0)
+    assert record_path(job, study) == record_path(table_job, study)
 
 
 def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
     monkeypatch: pytest.MonkeyPatch, study: Study
 ):
-    reached = {"dsm_long": 9.0, "equal_dsm_aug_adam": 9.5, "equal_hynet_aug": 7.0}
+    fpr95 = {"dsm_long": 9.0, "equal_dsm_aug_adam": 9.5, "equal_hynet_aug": 7.0}
 
     def search(_: Study, name: str) -> dict:
-        return {"0.1": reached.get(name, 8.0), "0.2": 9.9}
+        return {"0.1": fpr95.get(name, 8.0), "0.2": 9.9}
 
     monkeypatch.setattr(together, "searched_fpr95", search)
-    suits = together.optimiser_on_reserve(study)
-    assert suits["DSM+"] == "sgd"
-    assert suits["HyNet+"] == "adam"
-    assert len(suits) == len(together.SWAPPED)
+    optimisers = together.optimiser_on_reserve(study)
+    assert optimisers["DSM+"] == "sgd"
+    assert optimisers["HyNet+"] == "adam"
+    assert len(optimisers) == len(together.SWAPPED)
 
 
 def test_every_method_whose_sgd_is_dampened_has_a_twin_with_that_of_dsm():
-    alike = {key: together.UNDAMPED[other] for other, key in together.UNDAMPED_KEYS.items()}
+    twins = {key: together.UNDAMPED[undamped] for undamped, key in together.UNDAMPED_KEYS.items()}
     for key, recipe in together.EQUAL.items():
-        twin = alike.get(key, recipe)
+        twin = twins.get(key, recipe)
         assert changed(twin, recipe) <= {"optimizer"}
         assert twin.optimizer in (DSM.optimizer, HYNET.optimizer)

@@ -1,4 +1,4 @@
-"""What the artefacts on whole images ask for: runs that are there already, on more sets."""
+"""Jobs of the artefacts on whole images: runs of other artefacts, measured on more sets."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from lib.study.catalogue import ARTEFACTS
 from lib.study.jobs import digests, merged, record_path
 from lib.study.open import Study, open_study
 
-ASKED = ("dsm/figure5", "tcdesc/figure5", "tcdesc/table6")
-EACH = pytest.mark.parametrize("name", ASKED)
+NAMES = ("dsm/figure5", "tcdesc/figure5", "tcdesc/table6")
+EACH_NAME = pytest.mark.parametrize("name", NAMES)
 
 
-@EACH
-def test_networks_are_trained_for_them_alone_only_with_two_collections(study: Study, name: str) -> None:
+@EACH_NAME
+def test_only_dsms_figure_5_trains_networks_of_its_own(study: Study, name: str) -> None:
     others = (dsm.figure4, tcdesc.table2, tcdesc.figure4)
-    there = {record_path(job, study) for of in others for job in of(study)}
-    alone = [job for job in ARTEFACTS[name].jobs(study) if record_path(job, study) not in there]
-    assert {job.name for job in alone} == ({*experiments.UNITED} if name == "dsm/figure5" else set())
+    existing = {record_path(job, study) for artefact in others for job in artefact(study)}
+    added = [job for job in ARTEFACTS[name].jobs(study) if record_path(job, study) not in existing]
+    assert {job.name for job in added} == ({*experiments.UNITED} if name == "dsm/figure5" else set())
 
 
-def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patches(study: Study) -> None:
+def test_networks_of_two_collections_share_the_method_of_those_of_one(study: Study) -> None:
     jobs = experiments.united_jobs(study)
     assert {(job.name, job.seed) for job in jobs} == {
         (key, seed) for key in experiments.UNITED for seed in study.table_seeds
@@ -42,12 +42,12 @@ def test_the_two_trained_with_two_collections_are_those_of_one_but_for_the_patch
         assert not job.measures
 
 
-@EACH
-def test_no_photograph_is_trained_on_that_is_tested_on(study: Study, name: str) -> None:
+@EACH_NAME
+def test_no_tested_photograph_is_trained_on(study: Study, name: str) -> None:
     source, [sets] = study.source, study.source.whole_images
     tested = {photograph.name for photograph in sets.shown(ARTEFACTS[name].images)}
     assert tested
-    assert not tested & {of.name for of in source.patches.photographs[source.sets[0]]}
+    assert not tested & {trained.name for trained in source.patches.photographs[source.sets[0]]}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_every_job_is_measured_on_the_studys_own_set(
     assert ARTEFACTS[name].images == kind
 
 
-def test_real_sets_beside_are_measured_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_real_sets_are_measured_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     images = [np.zeros((9, 9), np.uint8)] * 6
     write_oxford_sequence(tmp_path / "oxford_affine" / "graf", images, np.stack([np.eye(3)] * 5))
     searched(monkeypatch)

@@ -32,9 +32,9 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
 
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
-    with running(monkeypatch) as kept:
-        kept.files = {"/a": CONTENT}
-        yield kept
+    with running(monkeypatch) as server:
+        server.files = {"/a": CONTENT}
+        yield server
 
 
 @pytest.fixture
@@ -45,22 +45,22 @@ def serving(mirror: Mirror, scenes: Scenes) -> Mirror:
 
 @pytest.fixture
 def get(tmp_path: Path, mirror: Mirror) -> Callable[[], bytes]:
-    """Downloads the mirror's file, and gives what has come to lie in its place."""
+    """Download the mirror's file and return the bytes that are then in its place."""
 
-    def get_it() -> bytes:
+    def get_bytes() -> bytes:
         download(f"{mirror.url}a", tmp_path / "a")
         assert names_in(tmp_path) == ["a"]
         return (tmp_path / "a").read_bytes()
 
-    return get_it
+    return get_bytes
 
 
 def ranges(mirror: Mirror) -> list[str | None]:
-    return [asked for _, asked in mirror.asked]
+    return [header for _, header in mirror.asked]
 
 
-def run(folder: Path, mirror: Mirror, *more: str) -> int:
-    return main([str(folder), "--mirror", mirror.url, *more], COUNTS)
+def run(folder: Path, mirror: Mirror, *options: str) -> int:
+    return main([str(folder), "--mirror", mirror.url, *options], COUNTS)
 
 
 def liberty(folder: Path, mirror: Mirror) -> None:
@@ -70,7 +70,7 @@ def liberty(folder: Path, mirror: Mirror) -> None:
 # Downloading
 
 
-def test_a_cut_connection_is_continued_by_the_next_call_with_the_rest_only(
+def test_the_next_call_after_a_cut_connection_fetches_the_rest_only(
     get: Callable, mirror: Mirror
 ) -> None:
     mirror.cuts = [400_000, 300_000]
@@ -83,9 +83,7 @@ def test_a_cut_connection_is_continued_by_the_next_call_with_the_rest_only(
     assert ranges(mirror) == ["bytes=0-", "bytes=399999-", "bytes=699998-"]
 
 
-def test_a_part_that_is_whole_already_becomes_the_archive(
-    get: Callable, mirror: Mirror, tmp_path: Path
-) -> None:
+def test_a_complete_part_becomes_the_archive(get: Callable, mirror: Mirror, tmp_path: Path) -> None:
     (tmp_path / "a.part").write_bytes(CONTENT)
     assert get() == CONTENT
     assert ranges(mirror) == [f"bytes={len(CONTENT) - 1}-"]
@@ -125,15 +123,15 @@ def test_all_three_sets_are_fetched_and_read(
     assert run(folder, serving) == 0
     assert names_in(folder) == ["liberty", "notredame", "yosemite"]
     for name, count in COUNTS.items():
-        read = read_phototour(folder / name, tmp_path / "cache")
-        np.testing.assert_array_equal(read.patches, scenes.patches[name])
-        assert read.point_ids.tolist() == [i // 2 for i in range(count)]
-        assert read.pairs.match.tolist() == [True, False, True]
+        patch_set = read_phototour(folder / name, tmp_path / "cache")
+        np.testing.assert_array_equal(patch_set.patches, scenes.patches[name])
+        assert patch_set.point_ids.tolist() == [i // 2 for i in range(count)]
+        assert patch_set.pairs.match.tolist() == [True, False, True]
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o755
     assert f"{folder / 'liberty'}: whole, 300 patches" in capsys.readouterr().out
 
 
-def test_a_set_already_there_is_verified_and_left_alone(
+def test_an_existing_set_is_verified_and_left_alone(
     tmp_path: Path, serving: Mirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, serving) == 0
@@ -158,12 +156,12 @@ def test_chosen_sets_only_and_archives_kept_on_request(
     assert [path for path, _ in serving.asked] == ["/notredame.zip"]
 
 
-def test_an_archive_that_lies_there_is_taken_instead_of_the_mirrors(
+def test_an_archive_in_the_folder_is_used_instead_of_the_mirrors(
     tmp_path: Path, mirror: Mirror, scenes: Scenes
 ) -> None:
     members = {f"liberty/{name}": content for name, content in scenes.files["liberty"].items()}
-    more = {"README": b"", "__MACOSX/liberty/._info.txt": b"x", "../outside.sh": b"x"}
-    (tmp_path / "liberty.zip").write_bytes(packed(members | more))
+    extras = {"README": b"", "__MACOSX/liberty/._info.txt": b"x", "../outside.sh": b"x"}
+    (tmp_path / "liberty.zip").write_bytes(packed(members | extras))
     liberty(tmp_path, mirror)
     assert mirror.asked == []
     assert names_in(tmp_path) == ["liberty"]
@@ -177,7 +175,7 @@ def test_ctrl_c_keeps_the_part_and_says_how_to_continue(
     request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # A process started in the background of a shell ignores interrupts; this test wants them.
+    # A process started in the background of a shell ignores interrupts; this test needs them.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     part = tmp_path / "liberty.zip.part"
@@ -193,13 +191,13 @@ def test_ctrl_c_keeps_the_part_and_says_how_to_continue(
     status = run(tmp_path, serving)
     serving.released.set()
     assert status == 130
-    kept = part.read_bytes()
-    assert 0 < len(kept) < len(scenes.archives["liberty"])
-    assert scenes.archives["liberty"].startswith(kept)
+    content = part.read_bytes()
+    assert 0 < len(content) < len(scenes.archives["liberty"])
+    assert scenes.archives["liberty"].startswith(content)
     assert "the same command continues" in capsys.readouterr().out
     assert names_in(tmp_path) == [part.name]
     assert run(tmp_path, serving, "--sets", "liberty") == 0
-    assert serving.asked[-1] == ("/liberty.zip", f"bytes={len(kept) - 1}-")
+    assert serving.asked[-1] == ("/liberty.zip", f"bytes={len(content) - 1}-")
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
@@ -225,7 +223,7 @@ def test_an_interrupted_unpacking_leaves_the_archive_and_nothing_else(
     assert names_in(tmp_path) == ["liberty"]
 
 
-# Archives of strangers
+# Foreign archives
 
 
 def flipped(whole: bytes) -> bytes:
@@ -262,7 +260,7 @@ NAMES = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(names=st.lists(NAMES.filter(bool), max_size=3, unique=True), link=st.booleans())
-def test_whatever_members_are_called_only_known_names_in_the_folder_are_written(
+def test_only_known_member_names_are_written_and_only_into_the_folder(
     tmp_path_factory: pytest.TempPathFactory, names: list[str], link: bool
 ) -> None:
     root = tmp_path_factory.mktemp("named")

@@ -32,32 +32,32 @@ def split(pairs) -> tuple[np.ndarray, np.ndarray]:
 @settings(max_examples=60)
 def test_the_expected_value_and_both_ends_are_those_over_every_order_of_ties(pairs):
     distances, match = split(pairs)
-    found = fpr95(distances, match)
+    rate = fpr95(distances, match)
     expected, low, high = oracles.fpr95_over_tie_orders(distances.tolist(), match.tolist())
-    assert found.expected == pytest.approx(expected)
-    assert found.low == pytest.approx(low)
-    assert found.high == pytest.approx(high)
+    assert rate.expected == pytest.approx(expected)
+    assert rate.low == pytest.approx(low)
+    assert rate.high == pytest.approx(high)
 
 
 @given(seed=st.integers(0, 2**31), size=st.integers(40, 400))
-def test_without_ties_the_rate_is_that_of_hardnets_convention(seed, size):
+def test_the_rate_without_ties_follows_hardnets_convention(seed, size):
     random = np.random.default_rng(seed)
     match = np.arange(size) % 2 == 0
     distances = random.permutation(size) / size + math.sqrt(0.1) * ~match
-    found = fpr95(distances, match)
-    assert found.low == found.expected == found.high
-    assert found.expected == pytest.approx(oracles.hardnet_fpr95(distances.tolist(), match.tolist()))
+    rate = fpr95(distances, match)
+    assert rate.low == rate.expected == rate.high
+    assert rate.expected == pytest.approx(oracles.hardnet_fpr95(distances.tolist(), match.tolist()))
 
 
 @pytest.mark.parametrize("positives", [1, 2, 19, 20, 21, 39, 40, 41, 60, 100, 180, 380])
 def test_the_threshold_is_the_first_with_ninety_five_percent_within_it(positives):
     distances = np.arange(2 * positives, dtype=float)
     match = np.arange(2 * positives) % 2 == 0
-    found = fpr95(distances, match)
-    within = (distances[match] <= found.threshold).sum()
+    rate = fpr95(distances, match)
+    within = (distances[match] <= rate.threshold).sum()
     assert 100 * within >= 95 * positives
     assert 100 * (within - 1) < 95 * positives
-    assert found.threshold in distances[match]
+    assert rate.threshold in distances[match]
 
 
 def test_small_cases_by_hand():
@@ -71,7 +71,7 @@ def test_small_cases_by_hand():
     # One pair of each kind, tied: half the orders put the wrong one first.
     tied = fpr95([1.0, 1.0], [True, False])
     assert (tied.low, tied.expected, tied.high) == (0, 50, 100)
-    # Two matching and three others, all tied: the second match stands behind 2·3/3 = 2 of the three.
+    # Two matching and three others, all tied: the second match comes after 2·3/3 = 2 of the three.
     assert fpr95([5] * 5, [True, True, False, False, False]).expected == pytest.approx(200 / 3)
 
 
@@ -81,12 +81,12 @@ def test_a_monotone_map_of_the_distances_changes_no_rate(seed):
     distances, match = random.integers(0, 40, 200) / 20, random.random(200) < 0.5
     plain = fpr95(distances, match)
     for mapped in (distances**2, np.exp(distances), 3 * distances + 7):
-        found = fpr95(mapped, match)
-        assert (found.low, found.expected, found.high) == (plain.low, plain.expected, plain.high)
+        rate = fpr95(mapped, match)
+        assert (rate.low, rate.expected, rate.high) == (plain.low, plain.expected, plain.high)
 
 
 @pytest.mark.parametrize(("last", "match"), [(math.nan, [True, False]), (1.0, [True, True])])
-def test_a_distance_that_is_no_number_and_pairs_of_one_kind_are_refused(last, match):
+def test_a_distance_that_is_not_finite_and_pairs_of_one_kind_are_refused(last, match):
     with pytest.raises(ValueError, match=r"not finite|both kinds"):
         fpr95([0.0, last], match)
 
@@ -116,66 +116,71 @@ def test_bits_are_packed_and_compared_by_hamming_distance():
     def literal(patches):
         return (patches[:, ::8, ::4] > 128).reshape(len(patches), -1)
 
-    made = labelled()
-    # Blocks of 2 by 2 are of one value, so that halving leaves them as they are.
-    made = replace(made, patches=made.patches[:, ::2, ::2].repeat(2, axis=1).repeat(2, axis=2))
-    packed = describe(Dark(), made.patches)
+    patch_set = labelled()
+    # Blocks of 2 by 2 px have one value, so that halving preserves them.
+    patch_set = replace(
+        patch_set, patches=patch_set.patches[:, ::2, ::2].repeat(2, axis=1).repeat(2, axis=2)
+    )
+    packed = describe(Dark(), patch_set.patches)
     assert packed.dtype == np.uint8
-    assert packed.shape == (len(made.patches), 16)
-    bits, pairs = literal(made.patches), made.pairs
+    assert packed.shape == (len(patch_set.patches), 16)
+    bits, pairs = literal(patch_set.patches), patch_set.pairs
     expected = (bits[pairs.first] != bits[pairs.second]).sum(axis=1)
-    by = partial(describe, Dark())
-    np.testing.assert_array_equal(Subject(by).pair_distances(made)[0], expected)
-    assert measure(Subject(by), made)["expected"] == fpr95(expected, pairs.match).expected
+    describer = partial(describe, Dark())
+    np.testing.assert_array_equal(Subject(describer).pair_distances(patch_set)[0], expected)
+    assert measure(Subject(describer), patch_set)["expected"] == fpr95(expected, pairs.match).expected
 
 
-def test_pair_distances_are_literal_euclidean_ones():
-    made = labelled()
-    distances, match = Subject(mean_and_spread).pair_distances(made)
-    descriptors = mean_and_spread(made.patches).astype(float)
+def test_pair_distances_are_euclidean():
+    patch_set = labelled()
+    distances, match = Subject(mean_and_spread).pair_distances(patch_set)
+    descriptors = mean_and_spread(patch_set.patches).astype(float)
     for i in range(60):
-        x, y = descriptors[made.pairs.first[i]], descriptors[made.pairs.second[i]]
+        x, y = descriptors[patch_set.pairs.first[i]], descriptors[patch_set.pairs.second[i]]
         assert distances[i] == pytest.approx(oracles.euclidean(x, y))
-    assert match.tolist() == made.pairs.match.tolist()
+    assert match.tolist() == patch_set.pairs.match.tolist()
 
 
-def test_a_set_is_described_once_for_all_that_is_measured_on_it():
-    asked = []
+def test_a_set_is_described_once_for_all_its_measures():
+    calls = []
 
-    def describe(patches):
-        asked.append(len(patches))
+    def counting_describer(patches):
+        calls.append(len(patches))
         return mean_and_spread(patches)
 
-    subject, made, other = Subject(describe), labelled(), labelled(1)
-    first = measure(subject, made)
-    distance_histogram.probe(subject, made)
-    assert measure(subject, made) == first
-    assert len(asked) == 1
-    measure(subject, other)
-    assert len(asked) == 2, "other patches are described, though their set is called the same"
+    subject, patch_set, second_set = Subject(counting_describer), labelled(), labelled(1)
+    first = measure(subject, patch_set)
+    distance_histogram.probe(subject, patch_set)
+    assert measure(subject, patch_set) == first
+    assert len(calls) == 1
+    measure(subject, second_set)
+    assert len(calls) == 2, "other patches are described, though their set is called the same"
 
 
-def test_a_descriptor_that_is_no_number_is_refused_by_its_patch():
-    made = labelled(2)
-    used = int(max(made.pairs.first.max(), made.pairs.second.max()))
+def test_a_descriptor_that_is_not_finite_is_refused_by_its_patch():
+    patch_set = labelled(2)
+    last = int(max(patch_set.pairs.first.max(), patch_set.pairs.second.max()))
 
     def broken(patches: np.ndarray) -> np.ndarray:
-        described = mean_and_spread(patches)
-        described[-1, 0] = np.nan
-        return described
+        descriptors = mean_and_spread(patches)
+        descriptors[-1, 0] = np.nan
+        return descriptors
 
-    with pytest.raises(ValueError, match=f"made: the descriptor of patch {used} is not finite"):
-        Subject(broken).pair_distances(made)
+    with pytest.raises(ValueError, match=f"made: the descriptor of patch {last} is not finite"):
+        Subject(broken).pair_distances(patch_set)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
-    made = labelled(3, 200)
+    patch_set = labelled(3, 200)
     subject = Subject(lambda patches: scale * mean_and_spread(patches))
-    distances, match = subject.pair_distances(made)
-    found = distance_histogram.probe(subject, made)
-    edges = found["edges"]
-    assert (found["matching"].sum(), found["non_matching"].sum()) == (match.sum(), (~match).sum())
+    distances, match = subject.pair_distances(patch_set)
+    histogram = distance_histogram.probe(subject, patch_set)
+    edges = histogram["edges"]
+    assert (histogram["matching"].sum(), histogram["non_matching"].sum()) == (
+        match.sum(),
+        (~match).sum(),
+    )
     assert len(edges) == 81
     assert edges[0] == 0
     assert edges[-1] == pytest.approx(max(2.0, distances.max()))
@@ -183,4 +188,4 @@ def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
         counts = [0] * 80
         for d in distances[kind]:
             counts[min(int(d / edges[-1] * 80), 79)] += 1
-        assert np.abs(found[name] - counts).sum() <= 2  # rounding at an edge moves a pair by one bin
+        assert np.abs(histogram[name] - counts).sum() <= 2  # rounding at an edge moves a pair by one bin

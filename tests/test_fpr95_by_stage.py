@@ -1,4 +1,4 @@
-"""FPR95 at each kept stage of training is that of the network of that stage."""
+"""FPR95 at each kept stage of training is that of the stage's network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lib.data.patchset import LabelledPairs, PatchSet
 
 
 class Noisy(nn.Module):
-    """A patch's mean, and noise that hides it."""
+    """A patch's mean, hidden by noise."""
 
     input_size = 32
 
@@ -27,19 +27,19 @@ class Noisy(nn.Module):
 
 
 def patches() -> PatchSet:
-    """Forty points of two patches each; a point's are alike."""
+    """Forty points with two equal patches each."""
     levels = np.repeat(np.arange(40) * 6, 2)
     grey = np.broadcast_to(levels[:, None, None], (80, 64, 64)).astype(np.uint8)
-    first, again = np.arange(0, 80, 2), np.roll(np.arange(1, 80, 2), -1)
+    first, negative = np.arange(0, 80, 2), np.roll(np.arange(1, 80, 2), -1)
     pairs = LabelledPairs(
-        np.r_[first, first], np.r_[first + 1, again], np.r_[np.ones(40, bool), np.zeros(40, bool)]
+        np.r_[first, first], np.r_[first + 1, negative], np.r_[np.ones(40, bool), np.zeros(40, bool)]
     )
     return PatchSet("a", grey, np.repeat(np.arange(40), 2), None, pairs)
 
 
-def test_each_stage_has_the_fpr95_of_its_own_network_and_the_untrained_none() -> None:
+def test_each_stage_but_the_untrained_has_the_fpr95_of_its_network() -> None:
     stages = {"0.0": Noisy(50.0), "1.0": Noisy(0.0), "0.5": Noisy(20.0)}
-    found = measure(Subject(lambda of: of, stages=stages), patches())
-    assert list(found) == ["0.5", "1.0"]
-    half = pair_distances(lambda of: describe(Noisy(20.0), of), patches())
-    assert found["0.5"] == fpr95(*half).expected > found["1.0"] == 0
+    rates = measure(Subject(lambda images: images, stages=stages), patches())
+    assert list(rates) == ["0.5", "1.0"]
+    distances = pair_distances(lambda images: describe(Noisy(20.0), images), patches())
+    assert rates["0.5"] == fpr95(*distances).expected > rates["1.0"] == 0

@@ -1,4 +1,4 @@
-"""Probes on a trained network: gradients sample by sample, and what AdaSample would draw."""
+"""Probes on a trained network: per-sample gradients and AdaSample's draws."""
 
 from __future__ import annotations
 
@@ -45,76 +45,74 @@ def samples(m: int) -> Samples:
 
 
 @pytest.mark.parametrize("recipe", [AHT, HT], ids=["AHT", "HT"])
-def test_norms_of_many_samples_are_those_that_single_backward_passes_give(
+def test_batched_norms_equal_those_of_single_backward_passes(
     recipe: recipes.Recipe,
 ) -> None:
     torch.manual_seed(0)
     model = l2net.build(width=1 / 16).double().eval()
-    objective, some = build_objective(recipe), samples(7)
-    batched = per_sample_gradient_norms(model, objective, some, chunk=3)
-    torch.testing.assert_close(batched, looped_gradient_norms(model, objective, some), rtol=1e-9, atol=0)
+    objective, batch = build_objective(recipe), samples(7)
+    norms = per_sample_gradient_norms(model, objective, batch, chunk=3)
+    torch.testing.assert_close(norms, looped_gradient_norms(model, objective, batch), rtol=1e-9, atol=0)
     assert not any(layer._forward_hooks for layer in model.modules()), "the network is left as it was"
 
 
-def test_a_norm_is_that_of_the_plain_loss_by_every_parameter() -> None:
+def test_a_norm_is_that_of_the_plain_loss_over_all_parameters() -> None:
     torch.manual_seed(0)
-    model, some = l2net.build(width=1 / 16).double().eval(), samples(2)
-    anchor, positive, negative = (model(some.images[0, i][None])[0] for i in range(3))
-    kept = anchor if bool(some.near_anchor[0]) else positive
-    angles = [torch.arccos(a @ b) for a, b in ((anchor, positive), (kept, negative))]
+    model, triplets = l2net.build(width=1 / 16).double().eval(), samples(2)
+    anchor, positive, negative = (model(triplets.images[0, i][None])[0] for i in range(3))
+    nearer = anchor if bool(triplets.near_anchor[0]) else positive
+    angles = [torch.arccos(a @ b) for a, b in ((anchor, positive), (nearer, negative))]
     (1 + angles[0] ** 2 - angles[1] ** 2).clamp(min=0).backward()
-    literal = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
-    found = per_sample_gradient_norms(model, build_objective(AHT), some)[0]
-    # The angle's ε moves its gradient by parts in a million.
-    assert float(found) == pytest.approx(float(literal), rel=1e-4)
+    expected = torch.cat([p.grad.flatten() for p in model.parameters()]).norm()
+    norm = per_sample_gradient_norms(model, build_objective(AHT), triplets)[0]
+    # The angle's ε changes its gradient by parts in a million.
+    assert float(norm) == pytest.approx(float(expected), rel=1e-4)
 
 
-def test_before_the_first_step_batch_norms_take_the_mean_statistics_of_the_batches() -> None:
+def test_untrained_batch_norms_take_the_mean_statistics_of_the_batches() -> None:
     torch.manual_seed(0)
     model, batches = l2net.build(width=1 / 16).eval(), 255 * torch.rand(3, 8, 1, 32, 32)
-    known = training_batch.with_statistics(model, batches)
-    first = [l2net.standardise(batch) for batch in batches]
-    responses = [model.features[0](images) for images in first]
-    means = torch.stack([of.mean((0, 2, 3)) for of in responses]).mean(0)
-    variances = torch.stack([of.var((0, 2, 3)) for of in responses]).mean(0)
-    torch.testing.assert_close(known.features[1].running_mean, means)
-    torch.testing.assert_close(known.features[1].running_var, variances)
-    described = known.raw(batches.flatten(0, 1))
-    spread = float(described.detach().std(0).mean())
+    fitted = training_batch.with_statistics(model, batches)
+    standardised = [l2net.standardise(batch) for batch in batches]
+    responses = [model.features[0](images) for images in standardised]
+    means = torch.stack([response.mean((0, 2, 3)) for response in responses]).mean(0)
+    variances = torch.stack([response.var((0, 2, 3)) for response in responses]).mean(0)
+    torch.testing.assert_close(fitted.features[1].running_mean, means)
+    torch.testing.assert_close(fitted.features[1].running_var, variances)
+    descriptors = fitted.raw(batches.flatten(0, 1))
+    spread = float(descriptors.detach().std(0).mean())
     assert spread == pytest.approx(1, abs=0.1), "the last batch norm's unit variance"
-    assert not known.training
+    assert not fitted.training
     assert model.features[1].num_batches_tracked == 0, "the network itself is left as it was"
-    assert training_batch.with_statistics(known, batches) is known, "statistics of training are kept"
+    assert training_batch.with_statistics(fitted, batches) is fitted, "statistics of training are kept"
 
 
-def test_the_gradient_probe_holds_each_candidate_once_and_repeats(
+def test_the_gradient_probe_holds_each_candidate_once_and_repeatably(
     arrays: dict[str, np.ndarray], subject: Subject, small_set: PatchSet
 ) -> None:
     assert arrays["stage"].tolist() == [0, 0.5, 1]
-    there = np.isfinite(arrays["distance"])
-    assert there.shape == (3, 8, 15)
-    assert (there.sum(axis=2) == 14).all(), "15 patches a class, one of them the anchor"
+    present = np.isfinite(arrays["distance"])
+    assert present.shape == (3, 8, 15)
+    assert (present.sum(axis=2) == 14).all(), "15 patches a class, one of them the anchor"
     _, sizes = np.unique(small_set.point_ids, return_counts=True)
     assert set(arrays["originals"]) <= set(sizes), "classes as large as the set's"
     for name in ("full", "loss", "output", "differences"):
-        assert (np.isfinite(arrays[name]) == there).all()
-    assert ((arrays["full"] > 0) == (arrays["loss"] > 0))[there].all(), "no loss, no gradient"
-    again = gradient_norms.probe(subject, small_set)
-    assert all(np.array_equal(arrays[n], again[n], equal_nan=True) for n in arrays)
+        assert (np.isfinite(arrays[name]) == present).all()
+    assert ((arrays["full"] > 0) == (arrays["loss"] > 0))[present].all(), "no loss, no gradient"
+    repeated = gradient_norms.probe(subject, small_set)
+    assert all(np.array_equal(arrays[n], repeated[n], equal_nan=True) for n in arrays)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     assert buffer.tell() < 200_000
 
 
-def test_eq_24_holds_on_the_network_where_it_is_said_to(
-    arrays: dict[str, np.ndarray], subject: Subject
-) -> None:
-    where = (arrays["near_anchor"] == 1) & (arrays["loss"] > 0)
-    where &= arrays["distance"] > 0.05
-    ratio = (arrays["differences"].astype(float) / (2 * arrays["distance"]))[where]
+def test_eq_24_holds_on_the_network_as_stated(arrays: dict[str, np.ndarray], subject: Subject) -> None:
+    selected = (arrays["near_anchor"] == 1) & (arrays["loss"] > 0)
+    selected &= arrays["distance"] > 0.05
+    ratio = (arrays["differences"].astype(float) / (2 * arrays["distance"]))[selected]
     if subject.recipe == HT:
         assert ratio == pytest.approx(1, abs=5e-3), "through ‖x − y‖, negative on the anchor's side"
-    along = (arrays["sphere"].astype(float) / (2 * arrays["distance"]))[where]
+    along = (arrays["sphere"].astype(float) / (2 * arrays["distance"]))[selected]
     if subject.recipe == AHT:
         assert along == pytest.approx(1, abs=5e-3), "along the sphere it is the angle for which it holds"
 
@@ -123,11 +121,11 @@ def test_the_drawn_pairs_probe_draws_by_eq_13(subject: Subject, small_set: Patch
     arrays = drawn_pairs.probe(subject, small_set)
     assert arrays["exponent"][0] == 0
     assert (arrays["exponent"][1:] > 1).all()
-    for moment, exponent in enumerate(arrays["exponent"]):
-        distance = arrays["distance"][moment].astype(float)
+    for stage, exponent in enumerate(arrays["exponent"]):
+        distance = arrays["distance"][stage].astype(float)
         powers = np.where(np.isfinite(distance), distance**exponent, np.nan)
         expected = powers / np.nansum(powers, axis=1, keepdims=True)
-        assert arrays["probability"][moment] == pytest.approx(expected, rel=1e-3, nan_ok=True)
-        drawn = arrays["positive"][moment]
-        assert (drawn != arrays["anchor"]).all()
-        assert np.isfinite(arrays["distance"][moment][np.arange(len(drawn)), drawn]).all()
+        assert arrays["probability"][stage] == pytest.approx(expected, rel=1e-3, nan_ok=True)
+        positives = arrays["positive"][stage]
+        assert (positives != arrays["anchor"]).all()
+        assert np.isfinite(arrays["distance"][stage][np.arange(len(positives)), positives]).all()

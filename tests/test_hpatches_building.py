@@ -1,4 +1,4 @@
-"""HPatches' patches made from images: detections, jitter, cutting, and what a build reports."""
+"""HPatches' patches made from images: detections, jitter, cutting, and a build's report."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def frames_at(position, scale, orientation=0.0) -> Keypoints:
 
 def blobs(shape: tuple[int, int] = SHAPE, count: int = 30, seed: int = 0) -> np.ndarray:
     """Bright and dark Gaussian blobs of several widths and a few rectangles on grey."""
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     y, x = np.mgrid[: shape[0], : shape[1]]
     image = np.full(shape, 128.0)
     for _ in range(count):
-        cx, cy = draw.uniform(0, shape[1]), draw.uniform(0, shape[0])
-        width, height = draw.uniform(1.5, 5), draw.choice([-90, 90])
+        cx, cy = rng.uniform(0, shape[1]), rng.uniform(0, shape[0])
+        width, height = rng.uniform(1.5, 5), rng.choice([-90, 90])
         image += height * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * width**2))
     for _ in range(count // 5):
-        left, top = draw.integers(0, shape[1] - 20), draw.integers(0, shape[0] - 15)
-        image[top : top + 15, left : left + 20] += draw.choice([-60, 60])
+        left, top = rng.integers(0, shape[1] - 20), rng.integers(0, shape[0] - 15)
+        image[top : top + 15, left : left + 20] += rng.choice([-60, 60])
     return np.clip(image, 0, 255).astype(np.uint8)
 
 
@@ -108,11 +108,11 @@ def counted_overlap(affine: np.ndarray) -> float:
 
 
 @given(first=radii, ratio=st.floats(0.2, 5), reach=st.floats(0, 1.3))
-def test_the_overlap_of_discs_is_what_counting_pixels_gives(first, ratio, reach):
+def test_the_overlap_of_discs_matches_a_count_of_pixels(first, ratio, reach):
     second, distance = first * ratio, reach * first * (1 + ratio)
     affine = np.array([[ratio, 0, distance / first], [0, ratio, 0]])
-    got = disc_overlap(np.array([first]), np.array([second]), np.array([distance]))
-    assert got[0] == pytest.approx(counted_overlap(affine), abs=0.01)
+    overlap = disc_overlap(np.array([first]), np.array([second]), np.array([distance]))
+    assert overlap[0] == pytest.approx(counted_overlap(affine), abs=0.01)
 
 
 def centred(jitter: np.ndarray) -> np.ndarray:
@@ -120,7 +120,7 @@ def centred(jitter: np.ndarray) -> np.ndarray:
 
 
 @given(seed=seeds, level=st.sampled_from(LEVELS), right=st.floats(-0.3, 0.3))
-def test_the_overlap_of_a_jitter_is_what_counting_pixels_gives(seed, level, right):
+def test_the_overlap_of_a_jitter_matches_a_count_of_pixels(seed, level, right):
     affine = centred(draw_jitter(1, level, np.random.default_rng(seed)))
     affine[:, 0, 2] = right
     assert overlaps(affine)[0] == pytest.approx(counted_overlap(affine[0]), abs=0.005)
@@ -137,7 +137,7 @@ def test_a_level_reaches_its_median_overlap(level, seed):
     assert np.median(drawn) == pytest.approx(MEDIAN_OVERLAP[level], abs=0.02)
 
 
-def test_a_jitter_turns_what_it_has_stretched():
+def test_a_jitter_stretches_before_it_turns():
     turn, octaves, stretch, *_ = np.random.default_rng(7).standard_normal((5, 50)) * FACTORS["tough"]
     for n, linear in enumerate(draw_jitter(50, "tough", np.random.default_rng(7))):
         angle, s, a = ROTATION * turn[n], 2 ** (OCTAVES * octaves[n]), 2 ** (ANISOTROPY * stretch[n])
@@ -145,7 +145,7 @@ def test_a_jitter_turns_what_it_has_stretched():
         np.testing.assert_allclose(linear, rotation @ np.diag([s * np.sqrt(a), s / np.sqrt(a)]))
 
 
-def test_the_proportions_are_those_that_were_fitted():
+def test_the_proportions_are_the_fitted_ones():
     fitted = pd.read_csv(REFERENCE / "hpatches_jitter" / "parameters.csv", index_col=0)["used"]
     assert np.rad2deg(ROTATION) == pytest.approx(fitted["rotation"], rel=0.01)
     assert fitted["translation"] == 0
@@ -159,19 +159,19 @@ def test_the_proportions_are_those_that_were_fitted():
 
 
 @pytest.mark.parametrize(("detector", "contrast"), [("hessian", 0.24), ("dog", 0.086)])
-def test_a_blob_is_detected_from_the_contrast_on_that_vlfeat_asks_for(detector, contrast):
+def test_a_blob_is_detected_from_the_contrast_that_vlfeat_asks_for(detector, contrast):
     y, x = np.mgrid[:120, :160]
     blob = np.exp(-((x - 80) ** 2 + (y - 60) ** 2) / (2 * 3.0**2))
-    for share, there in ((0.85, False), (1.15, True)):
-        found = detect((60 + 255 * share * contrast * blob).round().astype(np.uint8))
-        assert (DETECTORS.index(detector) in found.detector) == there
+    for share, expected in ((0.85, False), (1.15, True)):
+        keypoints = detect((60 + 255 * share * contrast * blob).round().astype(np.uint8))
+        assert (DETECTORS.index(detector) in keypoints.detector) == expected
 
 
 def test_corners_are_found_by_harris():
     image = np.full((160, 200), 60, np.uint8)
     image[60:100, 80:120] = 200
-    found = detect(image)
-    harris = found[found.detector == DETECTORS.index("harris")]
+    keypoints = detect(image)
+    harris = keypoints[keypoints.detector == DETECTORS.index("harris")]
     for corner in ((79.5, 59.5), (119.5, 59.5), (79.5, 99.5), (119.5, 99.5)):
         assert np.linalg.norm(harris.position - corner, axis=1).min() < 4
     middles = np.array([(79.5, 79.5), (99.5, 59.5)])
@@ -181,29 +181,29 @@ def test_corners_are_found_by_harris():
 
 
 def test_detections_are_in_total_order_wholly_inside_and_no_finer_than_asked():
-    found = detect(blobs())
-    assert set(np.unique(found.detector)) == {0, 1, 2}
-    keys = np.column_stack([found.position, found.scale, found.detector])
+    keypoints = detect(blobs())
+    assert set(np.unique(keypoints.detector)) == {0, 1, 2}
+    keys = np.column_stack([keypoints.position, keypoints.scale, keypoints.detector])
     assert [tuple(row) for row in keys] == sorted(tuple(row) for row in keys)
-    assert found.scale.min() >= SMALLEST_SCALE
-    radius = MAGNIFICATION * found.scale[:, None]
-    assert (found.position - radius).min() >= 0
-    assert (found.position + radius - [SHAPE[1] - 1, SHAPE[0] - 1]).max() <= 0
+    assert keypoints.scale.min() >= SMALLEST_SCALE
+    radius = MAGNIFICATION * keypoints.scale[:, None]
+    assert (keypoints.position - radius).min() >= 0
+    assert (keypoints.position + radius - [SHAPE[1] - 1, SHAPE[0] - 1]).max() <= 0
 
 
 def test_detections_do_not_depend_on_the_number_of_threads():
     import torch
 
-    image, found, before = blobs(), [], (cv2.getNumThreads(), torch.get_num_threads())
+    image, runs, before = blobs(), [], (cv2.getNumThreads(), torch.get_num_threads())
     try:
         for threads in (1, 3):
             cv2.setNumThreads(threads)
             torch.set_num_threads(threads)
-            found.append(oriented(image, detect(image)))
+            runs.append(oriented(image, detect(image)))
     finally:
         cv2.setNumThreads(before[0])
         torch.set_num_threads(before[1])
-    for one, other in zip(*(vars(f).values() for f in found), strict=True):
+    for one, other in zip(*(vars(keypoints).values() for keypoints in runs), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -216,23 +216,23 @@ def test_an_image_with_no_room_or_nothing_in_it_has_no_detections(shape):
 
 
 @given(seed=seeds, count=st.integers(1, 80), spread=st.floats(1, 150))
-def test_no_kept_pair_overlaps_by_half_and_each_one_left_out_overlaps_a_kept_one(seed, count, spread):
-    draw = np.random.default_rng(seed)
-    frames = frames_at(spread * draw.normal(size=(count, 2)), np.exp(draw.uniform(0.5, 3, count)))
-    kept = thin(frames, draw)
-    gap = np.linalg.norm(frames.position[:, None] - frames.position[None], axis=2)
+def test_no_selected_pair_overlaps_by_half_and_each_rejected_frame_overlaps_one(seed, count, spread):
+    rng = np.random.default_rng(seed)
+    frames = frames_at(spread * rng.normal(size=(count, 2)), np.exp(rng.uniform(0.5, 3, count)))
+    selected = thin(frames, rng)
+    distance = np.linalg.norm(frames.position[:, None] - frames.position[None], axis=2)
     radius = MAGNIFICATION * frames.scale
-    overlap = disc_overlap(radius[:, None], radius[None], gap)
-    among = overlap[np.ix_(kept, kept)]
-    assert among[~np.eye(len(kept), dtype=bool)].max(initial=0) <= 0.5
-    left = np.setdiff1d(np.arange(count), kept)
-    assert (overlap[np.ix_(left, kept)].max(axis=1, initial=0) > 0.5).all()
+    overlap = disc_overlap(radius[:, None], radius[None], distance)
+    mutual = overlap[np.ix_(selected, selected)]
+    assert mutual[~np.eye(len(selected), dtype=bool)].max(initial=0) <= 0.5
+    rejected = np.setdiff1d(np.arange(count), selected)
+    assert (overlap[np.ix_(rejected, selected)].max(axis=1, initial=0) > 0.5).all()
 
 
-def test_which_of_a_cluster_is_kept_is_drawn():
+def test_one_frame_of_a_cluster_is_kept_at_random():
     cluster = frames_at([[10, 10], [10.1, 10], [10, 10.1]], 4)
-    kept = [thin(cluster, np.random.default_rng(seed)).tolist() for seed in range(60)]
-    counts = [kept.count([index]) for index in range(3)]
+    selected = [thin(cluster, np.random.default_rng(seed)).tolist() for seed in range(60)]
+    counts = [selected.count([index]) for index in range(3)]
     assert sum(counts) == 60
     assert min(counts) >= 8
 
@@ -242,31 +242,31 @@ def test_which_of_a_cluster_is_kept_is_drawn():
 
 @settings(max_examples=60)
 @given(seed=seeds, sign=st.sampled_from([-1.0, 1.0]))
-def test_a_region_is_inside_where_its_whole_circle_is(seed, sign):
-    draw = np.random.default_rng(seed)
+def test_a_region_is_inside_if_its_whole_circle_is(seed, sign):
+    rng = np.random.default_rng(seed)
     homography = sign * (
-        np.eye(3) + draw.normal(size=(3, 3)) * [[0.2, 0.2, 20], [0.2, 0.2, 20], [3e-3, 3e-3, 0]]
+        np.eye(3) + rng.normal(size=(3, 3)) * [[0.2, 0.2, 20], [0.2, 0.2, 20], [3e-3, 3e-3, 0]]
     )
     assume(np.linalg.det(homography) * sign > 0)
-    frames = frames_at(draw.uniform(0, 160, (20, 2)), draw.uniform(1, 8, 20))
-    got = inside(frames, homography, SHAPE)
+    frames = frames_at(rng.uniform(0, 160, (20, 2)), rng.uniform(1, 8, 20))
+    flags = inside(frames, homography, SHAPE)
     angle = np.linspace(0, 2 * np.pi, 2001)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    for index, one in enumerate(got):
+    for index, is_inside in enumerate(flags):
         rim = frames.position[index] + MAGNIFICATION * frames.scale[index] * circle
         depth = sign * (rim @ homography[2, :2] + homography[2, 2])
-        carried = transfer(homography, rim)
-        slack = np.concatenate([carried, [SHAPE[1] - 1, SHAPE[0] - 1] - carried], axis=1).min()
+        warped = transfer(homography, rim)
+        slack = np.concatenate([warped, [SHAPE[1] - 1, SHAPE[0] - 1] - warped], axis=1).min()
         if depth.min() <= 0:
-            assert not one
+            assert not is_inside
         elif abs(slack) > 1e-3:
-            assert one == (slack > 0)
+            assert is_inside == (slack > 0)
 
 
 # Cutting
 
 
-def test_a_region_of_the_patchs_own_size_gives_the_image_itself():
+def test_a_region_of_the_patch_size_gives_the_image_itself():
     image = np.random.default_rng(0).integers(0, 256, (100, 120), np.uint8)
     region = np.array([[[32.0, 0, 60], [0, 32, 50]]])
     np.testing.assert_array_equal(sample(image, np.eye(3), region)[0], image[18:83, 28:93])
@@ -298,22 +298,22 @@ def test_a_coarse_patch_of_a_fine_checkerboard_is_grey(step):
 # Whole builds
 
 
-def test_patches_of_a_moved_plane_show_the_same_and_jitter_makes_them_differ_more_and_more(moving):
+def test_patches_of_a_moved_plane_are_alike_and_jitter_makes_them_differ_increasingly(moving):
     plan = plan_patches(moving)
     unmoved = {file: np.broadcast_to(np.eye(2), (len(plan.frames), 2, 2)) for file in plan.jitter}
 
-    def alike(patches: dict, letter: str) -> float:
+    def correlation(patches: dict, letter: str) -> float:
         ref = patches["ref"].reshape(len(plan.frames), -1)
-        each = [
+        correlations = [
             np.corrcoef(a, b)[0, 1]
             for k in range(1, 6)
             for a, b in zip(ref, patches[f"{letter}{k}"].reshape(ref.shape), strict=True)
         ]
-        return float(np.median(each))
+        return float(np.median(correlations))
 
     patches = cut_patches(moving, plan)
-    perfect = alike(cut_patches(moving, replace(plan, jitter=unmoved)), "e")
-    easy, hard, tough = (alike(patches, letter) for letter in "eht")
+    perfect = correlation(cut_patches(moving, replace(plan, jitter=unmoved)), "e")
+    easy, hard, tough = (correlation(patches, letter) for letter in "eht")
     assert perfect > 0.99
     assert perfect > easy > hard > tough > 0.2
 

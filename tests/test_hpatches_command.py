@@ -1,4 +1,4 @@
-"""The command line on HPatches files: what it describes, and what it refuses before it works."""
+"""The command line on HPatches files: what it writes, and what it refuses before any work."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         images = [image.clip(0, 255).astype(np.uint8)] * 6
         write_homography_sequence(folder / "sequences" / name, images, STILL)
     amounts = ["--patches", "8", "--pairs", "20", "--queries", "3", "--distractors", "20"]
-    made = str(folder / "made")
-    assert hpatches.main(["build", made, str(folder / "sequences"), *amounts]) == 0
+    output = str(folder / "made")
+    assert hpatches.main(["build", output, str(folder / "sequences"), *amounts]) == 0
     return folder / "made"
 
 
@@ -55,11 +55,11 @@ def check_written(data: Path, out: Path, model: torch.nn.Module) -> None:
         np.testing.assert_allclose(written[13], expected, atol=1e-5)
 
 
-def test_sift_is_written_as_it_describes(data: Path, described: Path) -> None:
+def test_written_descriptors_are_those_of_sift(data: Path, described: Path) -> None:
     check_written(data, described, sift.build())
 
 
-def test_rootsift_and_a_published_checkpoint_are_written_as_they_describe(
+def test_written_descriptors_are_those_of_rootsift_or_a_published_network(
     data: Path, tmp_path: Path
 ) -> None:
     out = str(tmp_path / "rootsift")
@@ -72,48 +72,48 @@ def test_rootsift_and_a_published_checkpoint_are_written_as_they_describe(
     check_written(data, tmp_path / "published", published.build(weights))
 
 
-def test_numbers_go_to_a_file_in_a_folder_that_is_made(
+def test_numbers_go_to_a_file_in_a_new_folder(
     data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    numbers = tmp_path / "new" / "numbers.json"
-    assert hpatches.main(["score", str(data), str(described), "--json", str(numbers)]) == 0
-    found = json.loads(numbers.read_text())
-    said = capsys.readouterr().out
-    assert f"{found['matching']:.2f}" in said
-    assert "ties" not in said
+    path = tmp_path / "new" / "numbers.json"
+    assert hpatches.main(["score", str(data), str(described), "--json", str(path)]) == 0
+    numbers = json.loads(path.read_text())
+    stdout = capsys.readouterr().out
+    assert f"{numbers['matching']:.2f}" in stdout
+    assert "ties" not in stdout
 
 
-def test_what_ties_decide_of_retrieval_is_said(
+def test_the_share_of_retrieval_due_to_ties_is_printed(
     data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path in described.rglob("*.csv"):
-        equal = tmp_path / path.relative_to(described)
-        equal.parent.mkdir(exist_ok=True)
-        equal.write_text("0.6,0.8\n" * len(path.read_text().splitlines()))
+        copy = tmp_path / path.relative_to(described)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text("0.6,0.8\n" * len(path.read_text().splitlines()))
     assert hpatches.main(["score", str(data), str(tmp_path)]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1].startswith("ties decide ")
-    assert float(said[-1].split()[2]) > 50, (
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith("ties decide ")
+    assert float(lines[-1].split()[2]) > 50, (
         "the benchmark ranks views before equally distant distractors"
     )
 
 
-def test_homographies_that_point_the_other_way_are_told(
+def test_homographies_to_the_first_image_are_refused(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     image = read_grey(data.parent / "sequences" / "i_one" / "1.ppm")
-    moved = np.stack([[[1, 0.1 * k, 9 * k], [-0.1 * k, 1, 20], [0, 0, 1]] for k in range(1, 6)])
-    images = [image, *(cv2.warpPerspective(image, there, image.shape[::-1]) for there in moved)]
-    for name, homographies in (("v_one", moved), ("v_two", np.linalg.inv(moved))):
+    forward = np.stack([[[1, 0.1 * k, 9 * k], [-0.1 * k, 1, 20], [0, 0, 1]] for k in range(1, 6)])
+    images = [image, *(cv2.warpPerspective(image, matrix, image.shape[::-1]) for matrix in forward)]
+    for name, homographies in (("v_one", forward), ("v_two", np.linalg.inv(forward))):
         write_homography_sequence(tmp_path / "sequences" / name, images, homographies)
     assert hpatches.main(["build", str(tmp_path / "out"), str(tmp_path / "sequences")]) == 1
-    said = capsys.readouterr().err
-    assert f"{tmp_path / 'sequences' / 'v_two'}: its homographies lead to the first image" in said
+    stderr = capsys.readouterr().err
+    assert f"{tmp_path / 'sequences' / 'v_two'}: its homographies lead to the first image" in stderr
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("delimiter", [";", " "])
-def test_of_a_wrong_delimiter_a_short_line_is_said(
+def test_a_wrong_delimiter_gives_a_short_error(
     data: Path, described: Path, delimiter: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert hpatches.main(["score", str(data), str(described), "--delimiter", delimiter]) == 1

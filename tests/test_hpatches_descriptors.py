@@ -1,4 +1,4 @@
-"""Descriptors of HPatches: one order of rows, exact round trips through CSV, damage told by place."""
+"""HPatches descriptors: one order of rows, exact round trips through CSV, damage named by place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bits(length: int = 16, seed: int = 0) -> np.ndarray:
     [(0, 0, "v_one, ref, patch 0"), (15, 2, "v_one, t5, patch 2"), (3, 4, "i_two, e3, patch 1")],
 )
 @pytest.mark.parametrize("value", [(np.nan, 1, 1, 1), (-np.inf, 1, 1, 1), (0, 0, 0, 0)])
-def test_a_descriptor_without_a_direction_is_told_by_place(
+def test_a_descriptor_without_a_direction_is_named_by_place(
     file: int, patch: int, name: str, value: tuple[float, ...]
 ) -> None:
     values = floats()
@@ -62,14 +62,14 @@ def test_packed_descriptors_are_read_back_as_bits(
     tmp_path_factory: pytest.TempPathFactory, seed: int, length: int
 ) -> None:
     folder = tmp_path_factory.mktemp("csv")
-    written = bits(length, seed)
-    write_descriptors(folder, written, SEQUENCES)
+    expected = bits(length, seed)
+    write_descriptors(folder, expected, SEQUENCES)
     read = read_descriptors(folder, SEQUENCES, packed=True)
     assert read.dtype == np.uint8
-    np.testing.assert_array_equal(read, written)
+    np.testing.assert_array_equal(read, expected)
 
 
-def test_files_are_as_the_benchmark_has_them(tmp_path: Path) -> None:
+def test_files_have_the_benchmarks_layout(tmp_path: Path) -> None:
     values = floats(2)
     values[1, 0] = [0.1, -2]
     write_descriptors(tmp_path / "ours", values, SEQUENCES)
@@ -85,29 +85,29 @@ def test_files_are_as_the_benchmark_has_them(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Path:
+def csv_folder(tmp_path: Path) -> Path:
     write_descriptors(tmp_path, floats(), SEQUENCES)
     return tmp_path
 
 
-def test_another_delimiter_is_read_when_named(written: Path) -> None:
-    for path in written.rglob("*.csv"):
+def test_another_delimiter_is_read_when_named(csv_folder: Path) -> None:
+    for path in csv_folder.rglob("*.csv"):
         path.write_text(path.read_text().replace(",", ";"))
-    np.testing.assert_array_equal(read_descriptors(written, SEQUENCES, delimiter=";"), floats())
+    np.testing.assert_array_equal(read_descriptors(csv_folder, SEQUENCES, delimiter=";"), floats())
 
 
 @pytest.mark.parametrize(
     "content",
     ["", "1,2,3,4\n", "1,2,3,4\n1,2,3\n", "1,2,3,4\n1,,3,4\n", "1,2,x,4\n" * 2, "1,2,3\n" * 2],
 )
-def test_a_damaged_file_is_named(written: Path, content: str) -> None:
-    (written / "i_two" / "t2.csv").write_text(content)
+def test_a_damaged_file_is_named(csv_folder: Path, content: str) -> None:
+    (csv_folder / "i_two" / "t2.csv").write_text(content)
     with pytest.raises(ValueError, match=r"i_two.*t2"):
-        read_descriptors(written, SEQUENCES)
+        read_descriptors(csv_folder, SEQUENCES)
 
 
 @pytest.mark.parametrize("number", ["300", "-1", "1.5"])
-def test_what_is_no_byte_is_not_unpacked(tmp_path: Path, number: str) -> None:
+def test_a_number_that_is_no_byte_is_refused(tmp_path: Path, number: str) -> None:
     write_descriptors(tmp_path, bits(8), SEQUENCES)
     (tmp_path / "v_one" / "h3.csv").write_text(f"7\n{number}\n9\n")
     with pytest.raises(ValueError, match=r"v_one/h3\.csv"):

@@ -1,4 +1,4 @@
-"""Homography sequences: both layouts, their names, and what is wrong with a damaged one."""
+"""Homography sequences: both layouts, their names, and errors for damaged ones."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def test_homographies_survive_the_round_trip_to_the_bit(tmp_path, values):
     if not np.linalg.cond(homography) < 1e12:
         homography = np.diag([values[0] or 1.0, 1 / 3, 1.0])
     write_homography_sequence(tmp_path / "v_x", images(), np.stack([homography] * 5))
-    found = read_homography_sequence(tmp_path / "v_x").homographies
-    np.testing.assert_array_equal(found, np.stack([homography] * 5))
+    homographies = read_homography_sequence(tmp_path / "v_x").homographies
+    np.testing.assert_array_equal(homographies, np.stack([homography] * 5))
 
 
 def shifted(share: float) -> np.ndarray:
-    """Homographies of which one moves every corner by a share of the diagonal."""
+    """Return homographies; one moves every corner by a share of the diagonal."""
     homographies = np.stack([np.eye(3)] * 5)
     homographies[3, 0, 2] = share * np.hypot(*SHAPE)
     return homographies
@@ -97,20 +97,20 @@ def test_a_damaged_homography_is_refused_by_name(tmp_path, content):
         read_homography_sequence(folder)
 
 
-def test_a_turned_cameras_note_is_not_followed(tmp_path):
+def test_the_orientation_in_exif_is_ignored(tmp_path):
     folder = hpatches(tmp_path / "v_wall")
     (folder / "2.ppm").unlink()
-    turned = Image.Exif()
-    turned[0x0112] = 6
-    Image.fromarray(images()[1]).save(folder / "2.jpg", exif=turned)
+    orientation = Image.Exif()
+    orientation[0x0112] = 6
+    Image.fromarray(images()[1]).save(folder / "2.jpg", exif=orientation)
     assert read_homography_sequence(folder).grey(1).shape == SHAPE
 
 
-def test_folders_of_sequences_and_sequences_mix_and_other_folders_are_passed_over(tmp_path):
+def test_sequences_and_folders_of_sequences_mix_and_other_folders_are_skipped(tmp_path):
     hpatches(tmp_path / "set" / "v_b")
     hpatches(tmp_path / "set" / "i_a")
     (tmp_path / "set" / "notes").mkdir()
     (tmp_path / "set" / "readme.txt").write_text("text")
     oxford(tmp_path / "graf")
-    found = read_homography_sequences(tmp_path / "set", tmp_path / "graf")
-    assert [sequence.name for sequence in found] == ["i_a", "v_b", "v_graf"]
+    sequences = read_homography_sequences(tmp_path / "set", tmp_path / "graf")
+    assert [sequence.name for sequence in sequences] == ["i_a", "v_b", "v_graf"]

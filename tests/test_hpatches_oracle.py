@@ -11,14 +11,14 @@ from lib.data.hpatches.tasks import Tasks
 
 
 def by_name(names: tuple[str, ...], counts: list[int], values: np.ndarray) -> oracle.Descriptors:
-    """The same descriptors as the oracle has them."""
-    found, start = {}, 0
+    """The same descriptors in the oracle's format."""
+    descriptors, start = {}, 0
     for name, count in zip(names, counts, strict=True):
-        found[name] = {}
+        descriptors[name] = {}
         for file in FILES:
-            found[name][file] = values[start : start + count]
+            descriptors[name][file] = values[start : start + count]
             start += count
-    return found
+    return descriptors
 
 
 def test_average_precision_by_hand():
@@ -43,19 +43,19 @@ def test_ties_keep_the_order_given():
     assert oracle.roc_auc([1, 1], [False, True]) == 0
 
 
-def along_a_line(counts: list[int], places: dict[tuple[int, int, int], float]) -> np.ndarray:
-    """Descriptors of one number: 0, but for the given (sequence, file index, patch)."""
+def along_a_line(counts: list[int], entries: dict[tuple[int, int, int], float]) -> np.ndarray:
+    """Descriptors of one number: 0 except at the given (sequence, file index, patch)."""
     values = [np.zeros((len(FILES), count, 1)) for count in counts]
-    for (s, file, patch), value in places.items():
+    for (s, file, patch), value in entries.items():
         values[s][file, patch] = value
-    return np.concatenate([some.reshape(-1, 1) for some in values])
+    return np.concatenate([array.reshape(-1, 1) for array in values])
 
 
 def test_retrieval_by_hand():
     """Positives at distance 1; the 95 distractors that a pool of 100 has at 2, the 96th at 1/2."""
     names, counts = ("v_one", "i_two"), [1, 2]
-    places = {(0, file, 0): 1.0 for file in range(1, 16)} | {(1, 0, 0): 2.0, (1, 0, 1): 0.5}
-    values = along_a_line(counts, places)
+    entries = {(0, file, 0): 1.0 for file in range(1, 16)} | {(1, 0, 0): 2.0, (1, 0, 1): 0.5}
+    values = along_a_line(counts, entries)
     tasks = Tasks(
         positives=None,
         intra=None,
@@ -74,33 +74,33 @@ def test_retrieval_by_hand():
 
 
 def test_matching_by_hand():
-    """Two patches that are always found but in one image, where both have the same nearest one."""
+    """Two patches, both matched in every image but one, where their nearest patch is the same."""
     names, counts = ("v_one",), [2]
-    places = {(0, file, 1): 1.0 for file in range(16)} | {(0, 3, 0): 7.0}
-    found = oracle.matching(by_name(names, counts, along_a_line(counts, places)), names)
+    entries = {(0, file, 1): 1.0 for file in range(16)} | {(0, 3, 0): 7.0}
+    scores = oracle.matching(by_name(names, counts, along_a_line(counts, entries)), names)
     # In e3 both go to patch 1: patch 1 at distance 0 (right), then patch 0 at distance 1 (wrong).
-    assert found["matching.easy.v_one"] == pytest.approx(100 * (4 * 1 + 0.5) / 5)
-    assert found["matching.success.easy.viewpoint"] == pytest.approx(90)
-    assert found["matching.hard.viewpoint"] == pytest.approx(100)
-    assert found["matching"] == pytest.approx((90 + 100 + 100) / 3)
-    assert "matching.easy.illumination" not in found
+    assert scores["matching.easy.v_one"] == pytest.approx(100 * (4 * 1 + 0.5) / 5)
+    assert scores["matching.success.easy.viewpoint"] == pytest.approx(90)
+    assert scores["matching.hard.viewpoint"] == pytest.approx(100)
+    assert scores["matching"] == pytest.approx((90 + 100 + 100) / 3)
+    assert "matching.easy.illumination" not in scores
 
 
 def test_verification_by_hand():
     """Ten positives, of which the first two count for AP: one nearer than all negatives, one beyond."""
     names, counts = ("v_one",), [3]
-    places = {(0, file, 1): 1.0 for file in range(1, 16)} | {(0, file, 2): 9.0 for file in range(1, 16)}
-    values = along_a_line(counts, places)
+    entries = {(0, file, 1): 1.0 for file in range(1, 16)} | {(0, file, 2): 9.0 for file in range(1, 16)}
+    values = along_a_line(counts, entries)
 
     def pairs(*patches: int) -> np.ndarray:
         """Each from the reference to image 1, at distance 0, 1 or 9."""
         return np.array([[[0, 0, 0], [0, 1, patch]] for patch in patches])
 
     tasks = Tasks(pairs(0, 2, *[0] * 8), pairs(*[1] * 10), pairs(*[2] * 10), None, None)
-    found = oracle.verification(by_name(names, counts, values), names, tasks)
+    scores = oracle.verification(by_name(names, counts, values), names, tasks)
     ap = 100 * (0.5 + 0.5 * (1 / 11 + 2 / 12) / 2)
-    assert found["verification.easy.intra.ap"] == pytest.approx(ap)
+    assert scores["verification.easy.intra.ap"] == pytest.approx(ap)
     # At distance 9 the negatives come first at the tie: the same order.
-    assert found["verification.easy.inter.ap"] == pytest.approx(ap)
-    assert found["verification.tough.intra.auc"] == pytest.approx(90)
-    assert found["verification"] == pytest.approx(ap)
+    assert scores["verification.easy.inter.ap"] == pytest.approx(ap)
+    assert scores["verification.tough.intra.auc"] == pytest.approx(90)
+    assert scores["verification"] == pytest.approx(ap)

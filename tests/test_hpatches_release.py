@@ -1,4 +1,4 @@
-"""HPatches' patch format, its splits, and classes to train on: read as written, damage told by place."""
+"""HPatches' patch format, its splits and training classes: read as written, damage reported by place."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ def test_a_colour_image_is_read_as_grey(release: Path) -> None:
     np.testing.assert_allclose(read_sequence(release / "v_one").patches("e2"), luma, atol=1)
 
 
-def test_every_sequence_of_a_release_is_found(release: Path) -> None:
+def test_every_sequence_of_a_release_is_read(release: Path) -> None:
     (release / ".cache").mkdir()
     (release / "README.txt").write_text("of the release")
-    found = read_sequences(release)
-    assert {name: sequence.count for name, sequence in found.items()} == {"i_two": 2, "v_one": 3}
-    assert list(found) == ["i_two", "v_one"]
+    sequences = read_sequences(release)
+    assert {name: sequence.count for name, sequence in sequences.items()} == {"i_two": 2, "v_one": 3}
+    assert list(sequences) == ["i_two", "v_one"]
 
 
 @pytest.mark.parametrize("size", [(65, 2 * 65), (65, 3 * 65 + 1), (64, 3 * 65)])
-def test_an_image_that_is_no_column_of_as_many_patches_is_refused(
+def test_an_image_of_another_width_or_number_of_patches_is_refused(
     release: Path, size: tuple[int, int]
 ) -> None:
     Image.new("L", size).save(release / "v_one" / "e5.png")
@@ -93,7 +93,7 @@ def test_an_image_that_is_no_column_of_as_many_patches_is_refused(
         read_sequence(release / "v_one")
 
 
-def test_an_image_that_is_cut_short_is_refused_when_decoded(release: Path) -> None:
+def test_a_truncated_image_is_refused_when_decoded(release: Path) -> None:
     path = release / "v_one" / "h2.png"
     path.write_bytes(path.read_bytes()[:1000])
     sequence = read_sequence(release / "v_one")
@@ -145,20 +145,20 @@ def test_the_sequences_of_a_split_are_opened_in_its_order(release: Path) -> None
         open_sequences(release, ("v_one", "v_three"))
 
 
-def test_a_class_is_the_sixteen_patches_of_a_spot(release: Path, tmp_path: Path) -> None:
+def test_a_class_is_the_sixteen_patches_of_a_point(release: Path, tmp_path: Path) -> None:
     sequences = open_sequences(release, ("v_one", "i_two"))
-    read = read_classes(sequences, tmp_path / "cache", "a-train")
-    assert read.name == "a-train"
-    assert read.pairs is None
-    assert read.patches.shape == (16 * 5, 64, 64)
-    assert len(read.point_ids) == len(read.image_ids) == 16 * 5
+    classes = read_classes(sequences, tmp_path / "cache", "a-train")
+    assert classes.name == "a-train"
+    assert classes.pairs is None
+    assert classes.patches.shape == (16 * 5, 64, 64)
+    assert len(classes.point_ids) == len(classes.image_ids) == 16 * 5
     point = 0
     for s, sequence in enumerate(sequences):
         for patch in range(sequence.count):
-            mine = np.flatnonzero(read.point_ids == point)
+            members = np.flatnonzero(classes.point_ids == point)
             expected = np.stack([as_64(sequence.patches(f)[patch : patch + 1])[0] for f in FILES])
-            np.testing.assert_array_equal(read.patches[mine], expected)
+            np.testing.assert_array_equal(classes.patches[members], expected)
             images = [0, *range(1, 6), *range(1, 6), *range(1, 6)]
-            np.testing.assert_array_equal(read.image_ids[mine], 6 * s + np.array(images))
+            np.testing.assert_array_equal(classes.image_ids[members], 6 * s + np.array(images))
             point += 1
-    assert read.point_ids.max() == point - 1
+    assert classes.point_ids.max() == point - 1

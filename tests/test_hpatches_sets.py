@@ -42,56 +42,58 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> HPatchesSets:
 
 @pytest.fixture
 def real(made: HPatchesSets, tmp_path: Path) -> Path:
-    """The same files as a release that somebody unpacked."""
+    """The same files, laid out as an unpacked release."""
     for part in (RELEASE, TASKS):
         shutil.copytree(made.root / part, tmp_path / "real" / part)
     return tmp_path / "real"
 
 
 def test_a_split_tests_on_tasks_and_trains_on_classes_of_sixteen(made: HPatchesSets) -> None:
-    tested, trained = made.load("mini-hp-a"), made.load("mini-hp-a-train")
-    assert isinstance(tested, HPatchesSplit)
-    assert isinstance(trained, PatchSet)
-    assert (tested.name, trained.name) == ("mini-hp-a", "mini-hp-a-train")
-    assert len(tested.tasks.positives) > 0
-    classes, sizes = np.unique(trained.point_ids, return_counts=True)
+    split, patch_set = made.load("mini-hp-a"), made.load("mini-hp-a-train")
+    assert isinstance(split, HPatchesSplit)
+    assert isinstance(patch_set, PatchSet)
+    assert (split.name, patch_set.name) == ("mini-hp-a", "mini-hp-a-train")
+    assert len(split.tasks.positives) > 0
+    classes, sizes = np.unique(patch_set.point_ids, return_counts=True)
     assert set(sizes) == {16}
-    spots = {name: one.count for name, one in read_sequences(made.root / RELEASE).items()}
-    assert len(classes) == sum(spots.values()) - sum(one.count for one in tested.sequences)
+    counts = {name: sequence.count for name, sequence in read_sequences(made.root / RELEASE).items()}
+    assert len(classes) == sum(counts.values()) - sum(sequence.count for sequence in split.sequences)
 
 
-def test_generated_patches_are_decoded_once_and_those_of_a_release_never_stay(
+def test_generated_patches_are_decoded_once_and_a_releases_each_time(
     real: Path, made: HPatchesSets, tmp_path: Path
 ) -> None:
     sets = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
-    ours, theirs = (of.load(f"{of.stem}-full").sequences[0] for of in (made, sets))
+    ours, theirs = (item.load(f"{item.stem}-full").sequences[0] for item in (made, sets))
     np.testing.assert_array_equal(ours.patches("e2"), theirs.patches("e2"))
-    again = next(of for of in made.load("mini-hp-full").sequences if of.name == ours.name)
+    again = next(item for item in made.load("mini-hp-full").sequences if item.name == ours.name)
     assert again.patches("e2") is ours.patches("e2")
     assert theirs.patches("e2") is not theirs.patches("e2")
     with pytest.raises(ValueError, match="read-only"):
         ours.patches("e2")[:] = 0
 
 
-def test_ones_own_homographies_become_one_split_of_all(made: HPatchesSets, tmp_path: Path) -> None:
+def test_a_users_homographies_become_one_split_of_all(made: HPatchesSets, tmp_path: Path) -> None:
     sets = HPatchesSets(
         "real-hp", tmp_path, replace(SMALL, queries=6), homographies=(made.root / "sequences",)
     )
     assert sets.names == ("real-hp-full", "real-hp-images")
     split = sets.load("real-hp-full")
-    assert sorted(one.name for one in split.sequences) == sorted(read_sequences(made.root / RELEASE))
+    assert sorted(sequence.name for sequence in split.sequences) == sorted(
+        read_sequences(made.root / RELEASE)
+    )
     assert len(split.tasks.queries) == 6
 
 
-def test_images_are_the_sequences_that_patches_are_cut_of_and_a_release_has_none(
+def test_images_are_the_sequences_of_the_patches_and_a_release_has_none(
     made: HPatchesSets, real: Path, tmp_path: Path
 ) -> None:
     folders = (made.root / "sequences",)
-    own = HPatchesSets("real-hp", tmp_path / "own", replace(SMALL, queries=6), homographies=folders)
-    for sets in (made, own):
+    custom = HPatchesSets("real-hp", tmp_path / "own", replace(SMALL, queries=6), homographies=folders)
+    for sets in (made, custom):
         images = sets.load(sets.images)
-        assert {one.name for one in images} == set(read_sequences(made.root / RELEASE))
-        assert {one.folder.parent for one in images} == set(folders)
+        assert {sequence.name for sequence in images} == set(read_sequences(made.root / RELEASE))
+        assert {sequence.folder.parent for sequence in images} == set(folders)
     release = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
     assert release.images is None
     assert not [name for name in release.names if "images" in name]
@@ -103,17 +105,17 @@ def real_source(real: Path, tmp_path: Path) -> Source:
     return open_source(str(real), tmp_path / "data", find("quick").mini, SMALL)
 
 
-def test_a_study_without_the_release_leaves_out_what_needs_it(
+def test_a_study_without_the_release_leaves_out_its_artefacts(
     real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(real / RELEASE)
     real_source(real, tmp_path)
     arguments = ["--data", str(real), "--results", str(tmp_path), "--plan", "--only"]
     assert study.main([*arguments, "*[2y]"]) == 0
-    told = capsys.readouterr().out
-    assert "left out: adasample/table2, since" in told
-    assert "holds no hpatches-release with tasks" in told
-    planned = [line.split()[0] for line in told.splitlines() if line.startswith("adasample/")]
+    stdout = capsys.readouterr().out
+    assert "left out: adasample/table2, since" in stdout
+    assert "holds no hpatches-release with tasks" in stdout
+    planned = [line.split()[0] for line in stdout.splitlines() if line.startswith("adasample/")]
     assert planned == ["adasample/theory"]
     assert study.main([*arguments, "adasample/*2"]) == 1
     assert "leaves no artefact" in capsys.readouterr().err
@@ -126,8 +128,8 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
     (tmp_path / "photos" / "2020").mkdir(parents=True)
     (tmp_path / "README.md").write_text("loose")
     opened = open_study(real=str(tmp_path))
-    found = opened.source.real_hpatches.homographies
-    assert [path.name for path in found] == ["i_coins", "v_coins"]
+    folders = opened.source.real_hpatches.homographies
+    assert [path.name for path in folders] == ["i_coins", "v_coins"]
     with pytest.raises(FileNotFoundError, match=r"photos' is no folder with homography sequences"):
         open_study(real=str(tmp_path / "photos"))
     with pytest.raises(FileNotFoundError, match=r"tfeat\.params"):
@@ -176,20 +178,20 @@ def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
     _, setting, job = trained
     digest = Source.digest
 
-    def of_another_day(source: Source, name: str) -> str:
-        now = digest(source, name)
+    def changed_digest(source: Source, name: str) -> str:
+        current = digest(source, name)
         if name != changed:
-            return now
-        return f"{now[:8]}00000000" if half == "code" else f"00000000{now[8:]}"
+            return current
+        return f"{current[:8]}00000000" if half == "code" else f"00000000{current[8:]}"
 
     assert record_status(job, setting).state == "complete"
-    monkeypatch.setattr(Source, "digest", of_another_day)
-    there = record_status(job, setting)
-    assert there.state == state
-    assert not kind or getattr(there, kind) == (("hpatches", changed),)
+    monkeypatch.setattr(Source, "digest", changed_digest)
+    status = record_status(job, setting)
+    assert status.state == state
+    assert not kind or getattr(status, kind) == (("hpatches", changed),)
 
 
-def test_descriptors_written_here_score_as_they_were_measured(
+def test_written_descriptors_score_as_they_were_measured(
     trained, made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, *_ = trained

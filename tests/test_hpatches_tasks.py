@@ -1,4 +1,4 @@
-"""The benchmark's tasks: drawn by its rules, written and read in its files, damage told by line."""
+"""The benchmark's tasks: drawn by its rules, read and written in its files, damage named by line."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from lib.data.hpatches.tasks import (
 )
 from lib.data.synthetic import SequencesSize
 
-# `REAL=folder python -m pytest tests/test_hpatches_tasks.py` reads the benchmark's own files, too, in
-# `hpatches_tasks` there: splits.json, and queries and distractors of split a.
+# `REAL=folder python -m pytest tests/test_hpatches_tasks.py` also reads the benchmark's own files in
+# `folder/hpatches_tasks`: splits.json, and queries and distractors of split a.
 REAL = os.environ.get("REAL", "")
 PAIRS_HEADER = "s1,t1,idx1,s2,t2,idx2\n"
 
@@ -44,7 +44,7 @@ def sized(pairs: int, queries: int, distractors: int) -> SequencesSize:
 
 
 def write_patches(folder: Path, deviations: list[float]) -> None:
-    """A sequence whose patch i has noise of the i-th deviation."""
+    """Write a sequence whose patch i has noise of the i-th deviation."""
     rng = np.random.default_rng(len(deviations))
     scale = np.array(deviations)[:, None, None]
     patches = (128 + scale * rng.choice([-1, 1], (len(deviations), 65, 65))).astype(np.uint8)
@@ -53,13 +53,13 @@ def write_patches(folder: Path, deviations: list[float]) -> None:
 
 @pytest.fixture(scope="module")
 def sequences(tmp_path_factory: pytest.TempPathFactory) -> list[Sequence]:
-    """Three sequences of 2, 8 and 30 patches; of the last, every third has little texture."""
+    """Three sequences of 2, 8 and 30 patches; every third of the last has little texture."""
     folder = tmp_path_factory.mktemp("release")
     write_patches(folder / "v_few", [40, 40])
     write_patches(folder / "i_some", [40] * 8)
     write_patches(folder / "v_many", [40, 40, 5] * 10)
-    found = read_sequences(folder)
-    return [found[name] for name in ("v_few", "i_some", "v_many")]
+    release = read_sequences(folder)
+    return [release[name] for name in ("v_few", "i_some", "v_many")]
 
 
 def equal(one: Tasks, other: Tasks) -> bool:
@@ -67,7 +67,7 @@ def equal(one: Tasks, other: Tasks) -> bool:
     return all(a.dtype == b.dtype == np.int64 and np.array_equal(a, b) for a, b in arrays)
 
 
-def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -> None:
+def test_every_drawn_row_follows_the_benchmarks_rules(sequences: list[Sequence]) -> None:
     size = sized(pairs=3000, queries=7, distractors=9)
     tasks = generate_tasks(sequences, size, 0)
     for pairs in (tasks.positives, tasks.intra, tasks.inter):
@@ -101,10 +101,10 @@ def test_every_drawn_row_keeps_the_benchmarks_rules(sequences: list[Sequence]) -
         assert np.std(sequences[s].patches("ref")[patch]) > 10
 
 
-def test_every_value_that_may_be_drawn_is_drawn_as_often(sequences: list[Sequence]) -> None:
+def test_all_allowed_values_are_drawn_equally_often(sequences: list[Sequence]) -> None:
     tasks = generate_tasks(sequences, sized(60_000, 1, 1), 3)
     s, image, patch = tasks.intra[:, 0].T
-    _, other_image, other = tasks.intra[:, 1].T
+    _, other_image, other_patch = tasks.intra[:, 1].T
     inter_s, _, inter_patch = tasks.inter[:, 1].T
 
     def check(values: list[tuple], expected: set[tuple]) -> None:
@@ -117,18 +117,18 @@ def test_every_value_that_may_be_drawn_is_drawn_as_often(sequences: list[Sequenc
     check([(v,) for v in s.tolist()], {(0,), (1,), (2,)})
     images = {(a, b) for a in range(5) for b in range(5) if a != b}
     check(list(zip(image.tolist(), other_image.tolist(), strict=True)), images)
-    some = s == 1
+    in_second = s == 1
     patches = {(a, b) for a in range(8) for b in range(8) if a != b}
-    check(list(zip(patch[some].tolist(), other[some].tolist(), strict=True)), patches)
-    both = {(a, b) for a in range(3) for b in range(3)}
-    check(list(zip(s.tolist(), inter_s.tolist(), strict=True)), both)
+    check(list(zip(patch[in_second].tolist(), other_patch[in_second].tolist(), strict=True)), patches)
+    sequence_pairs = {(a, b) for a in range(3) for b in range(3)}
+    check(list(zip(s.tolist(), inter_s.tolist(), strict=True)), sequence_pairs)
     check([(v,) for v in inter_patch[inter_s == 2].tolist()], {(v,) for v in range(30)})
 
 
 def draw_literally(
     counts: list[int], allowed: set[tuple], size: SequencesSize, rng: np.random.Generator
 ) -> tuple[list[tuple], list[tuple]]:
-    """Queries and distractors one candidate after the other, in the order of gen_retrieval."""
+    """Draw queries and distractors one by one, in the order of gen_retrieval."""
 
     def candidates(number: int) -> list[tuple]:
         drawn = []
@@ -144,34 +144,34 @@ def draw_literally(
     return queries, distractors[: size.distractors]
 
 
-def test_queries_and_distractors_come_as_often_as_in_a_literal_draw(tmp_path: Path) -> None:
+def test_queries_and_distractors_are_as_frequent_as_in_a_literal_draw(tmp_path: Path) -> None:
     write_patches(tmp_path / "v_a", [40, 5])
     write_patches(tmp_path / "v_b", [40, 40, 40, 5])
-    found = list(read_sequences(tmp_path).values())
+    release = list(read_sequences(tmp_path).values())
     allowed = {(0, 0), (1, 0), (1, 1), (1, 2)}
     size = sized(1, 1, 2)
-    times = 600
+    repeats = 600
     ours: Counter = Counter()
     literal: Counter = Counter()
     rng = np.random.default_rng(0)
-    for seed in range(times):
-        tasks = generate_tasks(found, size, seed)
+    for seed in range(repeats):
+        tasks = generate_tasks(release, size, seed)
         rows = np.concatenate([tasks.queries, tasks.distractors]).tolist()
         ours[tuple(tuple(row) for row in rows)] += 1
         queries, distractors = draw_literally([2, 4], allowed, size, rng)
         literal[(*queries, *distractors)] += 1
     assert set(ours) == set(literal)
     assert len(ours) == 4 * 3 * 2
-    for drawn, count in literal.items():
-        assert abs(ours[drawn] - count) < 5 * (2 * count) ** 0.5 + 5
+    for outcome, count in literal.items():
+        assert abs(ours[outcome] - count) < 5 * (2 * count) ** 0.5 + 5
 
 
-@pytest.mark.parametrize("wanted", [1, 3, 7, 8, 1000])
-def test_queries_are_a_quarter_of_the_patches_with_texture_at_most(
-    sequences: list[Sequence], wanted: int
+@pytest.mark.parametrize("queries", [1, 3, 7, 8, 1000])
+def test_at_most_a_quarter_of_the_patches_with_texture_are_queries(
+    sequences: list[Sequence], queries: int
 ) -> None:
-    tasks = generate_tasks(sequences, sized(5, wanted, 1000), 1)
-    assert len(tasks.queries) == min(wanted, 30 // 4)
+    tasks = generate_tasks(sequences, sized(5, queries, 1000), 1)
+    assert len(tasks.queries) == min(queries, 30 // 4)
     assert len(tasks.distractors) == 30 - len(tasks.queries)
 
 
@@ -184,15 +184,15 @@ def tasks_of(draw: st.DrawFn, counts: tuple[int, ...] = (2, 8, 30)) -> Tasks:
         sequence = rng.integers(len(counts), size=count)
         return np.column_stack([sequence, rng.integers(np.array(counts)[sequence])])
 
-    def side(spots: np.ndarray) -> np.ndarray:
-        return np.insert(spots, 1, rng.integers(0, 6, len(spots)), axis=1)
+    def side(points: np.ndarray) -> np.ndarray:
+        return np.insert(points, 1, rng.integers(0, 6, len(points)), axis=1)
 
-    spots, others, apart = patches(pairs), patches(pairs), patches(pairs)
-    others = np.column_stack([spots[:, 0], rng.integers(np.array(counts)[spots[:, 0]])])
+    points, intra, inter = patches(pairs), patches(pairs), patches(pairs)
+    intra = np.column_stack([points[:, 0], rng.integers(np.array(counts)[points[:, 0]])])
     return Tasks(
-        np.stack([side(spots), side(spots)], 1),
-        np.stack([side(spots), side(others)], 1),
-        np.stack([side(spots), side(apart)], 1),
+        np.stack([side(points), side(points)], 1),
+        np.stack([side(points), side(intra)], 1),
+        np.stack([side(points), side(inter)], 1),
         patches(draw(st.integers(1, 6))),
         patches(draw(st.integers(1, 6))),
     )
@@ -207,7 +207,7 @@ def test_tasks_are_read_as_written(
     assert equal(read_tasks(folder, "a", sequences), tasks)
 
 
-def test_tasks_are_written_as_the_benchmark_has_them(sequences: list[Sequence], tmp_path: Path) -> None:
+def test_tasks_are_written_in_the_benchmarks_format(sequences: list[Sequence], tmp_path: Path) -> None:
     def pairs(first: list[int], second: list[int]) -> np.ndarray:
         return np.array([[first, second]])
 
@@ -229,7 +229,7 @@ def test_tasks_are_written_as_the_benchmark_has_them(sequences: list[Sequence], 
 
 
 @pytest.fixture
-def written(sequences: list[Sequence], tmp_path: Path) -> Path:
+def task_folder(sequences: list[Sequence], tmp_path: Path) -> Path:
     """A folder of tasks of 20 pairs, 5 queries and 5 distractors for split a."""
     write_tasks(tmp_path, "a", sequences, generate_tasks(sequences, sized(20, 5, 5), 0))
     write_splits(tmp_path, {"a": Split("a", tuple(sequence.name for sequence in sequences))})
@@ -237,14 +237,14 @@ def written(sequences: list[Sequence], tmp_path: Path) -> Path:
 
 
 def test_a_split_is_opened_with_its_sequences_and_tasks(
-    written: Path, sequences: list[Sequence]
+    task_folder: Path, sequences: list[Sequence]
 ) -> None:
     release = sequences[0].folder.parent
-    opened = open_split(release, written, "a")
+    opened = open_split(release, task_folder, "a")
     assert (opened.name, opened.sequences) == ("a", tuple(sequences))
     assert equal(opened.tasks, generate_tasks(sequences, sized(20, 5, 5), 0))
     with pytest.raises(ValueError, match="unknown split 'b'"):
-        open_split(release, written, "b")
+        open_split(release, task_folder, "b")
 
 
 STEMS = ("verif_pos", "verif_neg_intra", "verif_neg_inter", "retr_queries", "retr_distractors")
@@ -261,12 +261,12 @@ STEMS = ("verif_pos", "verif_neg_intra", "verif_neg_inter", "retr_queries", "ret
         (STEMS[1], "i_some,0,1,v_few,1,1"),
     ],
 )
-def test_a_pair_that_is_not_there_is_told_by_file_and_line(
-    written: Path, sequences: list[Sequence], stem: str, row: str
+def test_an_invalid_pair_is_named_by_file_and_line(
+    task_folder: Path, sequences: list[Sequence], stem: str, row: str
 ) -> None:
-    replace_line(written / f"{stem}_split-a.csv", 7, row)
+    replace_line(task_folder / f"{stem}_split-a.csv", 7, row)
     with pytest.raises(ValueError, match=rf"{stem}_split-a\.csv, line 7"):
-        read_tasks(written, "a", sequences)
+        read_tasks(task_folder, "a", sequences)
 
 
 @pytest.mark.skipif(not REAL, reason="REAL names no folder with the benchmark's tasks")

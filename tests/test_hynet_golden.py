@@ -1,4 +1,4 @@
-"""The study's HyNet and SOSNet against the literal float64 transcription of them.
+"""The study's HyNet and SOSNet against their literal float64 transcription.
 
 `literal_hynet` was written from the paper alone, by somebody who had not seen the library.
 """
@@ -20,14 +20,14 @@ from lib.descriptions import Descriptions
 from lib.recipes import HYNET, SOSNET, Recipe, hybrid, part, replace_options
 
 PAIRS, LENGTH, NEIGHBOURS = 12, 16, 3
-# The network brings x + 1e-10 to unit length, the transcription x by √(‖x‖² + ε).
+# The network normalises x + 1e-10; the transcription divides x by √(‖x‖² + ε).
 UNIT = {"eps_unit": 0.0}
 LITERAL = {"eps_root": 1e-6, "k": NEIGHBOURS, **UNIT}
 EUCLIDEAN = replace(SOSNET, regularizers=())
 
 
 def raw_pairs(seed: int = 5) -> torch.Tensor:
-    """(2, n, k) raw descriptors of any length; pairs are closer than others."""
+    """Return (2, n, k) raw descriptors of any length; pairs are closer than others."""
     random = torch.Generator().manual_seed(seed)
     point = torch.randn((PAIRS, LENGTH), generator=random, dtype=torch.float64)
     noise = torch.randn((2, PAIRS, LENGTH), generator=random, dtype=torch.float64)
@@ -35,18 +35,18 @@ def raw_pairs(seed: int = 5) -> torch.Tensor:
 
 
 def ours(recipe: Recipe) -> tuple[float, np.ndarray]:
-    """The loss that a step minimises, and its gradient by the raw descriptors."""
+    """Return the loss that a step minimises, and its gradient by the raw descriptors."""
     leaf, built = raw_pairs().requires_grad_(), objective.build(recipe)
-    of = Descriptions(leaf, F.normalize(leaf, dim=2))
-    total = built.total(built.loss(built.triplets(of)), of)
+    descriptors = Descriptions(leaf, F.normalize(leaf, dim=2))
+    total = built.total(built.loss(built.triplets(descriptors)), descriptors)
     total.backward()
     return total.item(), leaf.grad.numpy()
 
 
 def regularised(recipe: Recipe, reduction: str) -> Recipe:
-    """The recipe with its loss and its regularisers summed or averaged."""
-    each = tuple(replace_options(part, reduction=reduction) for part in recipe.regularizers)
-    return replace(recipe, reduction=reduction, regularizers=each)
+    """Return the recipe with its loss and its regularisers summed or averaged."""
+    reduced = tuple(replace_options(term, reduction=reduction) for term in recipe.regularizers)
+    return replace(recipe, reduction=reduction, regularizers=reduced)
 
 
 SOSR = {
@@ -96,13 +96,13 @@ CASES = {**SOSR, **HYBRID, **OTHERS}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_loss_and_its_slope_are_the_literal_ones(case: str) -> None:
+def test_the_loss_and_its_slope_equal_the_literal_ones(case: str) -> None:
     recipe, literal, options = CASES[case]
     loss, gradient = ours(recipe)
     raw = raw_pairs().numpy()
     # L_A takes 1 − s as d²/2, which has half of the ε under d's root.
-    allowed = 6e-7 if case == "L_A" else 1e-10
-    assert loss == pytest.approx(literal(raw, **options), rel=0, abs=allowed)
+    tolerance = 6e-7 if case == "L_A" else 1e-10
+    assert loss == pytest.approx(literal(raw, **options), rel=0, abs=tolerance)
     for direction in np.random.default_rng(0).normal(size=(2, *raw.shape)):
         slope = literal_hynet.slope_along(literal, raw, direction, **options)
         assert (gradient * direction).sum() == pytest.approx(slope, rel=1e-6, abs=1e-8)

@@ -19,7 +19,7 @@ def patches(seed: int, m: int) -> Tensor:
 
 @pytest.fixture(scope="module")
 def published() -> nn.Module:
-    """Another implementation of the published network, with parameters of which none is alike."""
+    """Another implementation of the published network, whose parameters all differ."""
     torch.manual_seed(0)
     network = kornia.feature.HyNet(pretrained=False)
     with torch.no_grad():
@@ -40,23 +40,23 @@ def network(published: nn.Module) -> hynet.HyNet:
 
 @given(seed=st.integers(0, 2**31))
 @settings(max_examples=5)
-def test_it_gives_the_descriptors_of_another_implementation(network, published, seed):
-    some = patches(seed, 3)
+def test_the_descriptors_equal_those_of_another_implementation(network, published, seed):
+    batch = patches(seed, 3)
     with torch.no_grad():
-        torch.testing.assert_close(network(some), published(some), atol=2e-6, rtol=0)
+        torch.testing.assert_close(network(batch), published(batch), atol=2e-6, rtol=0)
 
 
-def test_it_trains_as_the_other_implementation_does(published):
-    """One backward pass in training mode, FRN and TLU run as one against the two written out."""
+def test_the_gradients_equal_those_of_the_other_implementation(published):
+    """One backward pass in training mode: the fused FRN and TLU against the two written out."""
     ours, theirs = hynet.build(dropout=0.0).train(), kornia.feature.HyNet(False, drop_rate=0.0).train()
-    for each in (ours, theirs):
-        each.load_state_dict(published.state_dict())
-        (each(patches(1, 6))[:, ::7].sum()).backward()
+    for model in (ours, theirs):
+        model.load_state_dict(published.state_dict())
+        (model(patches(1, 6))[:, ::7].sum()).backward()
     for (name, mine), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
         assert (mine.grad - other.grad).norm() <= 1e-3 * other.grad.norm(), name
 
 
-def test_it_begins_as_pytorch_initialises_and_with_thresholds_of_minus_one():
+def test_the_initial_weights_are_pytorchs_and_the_thresholds_minus_one():
     torch.manual_seed(3)
     ours = hynet.build()
     torch.manual_seed(3)
@@ -67,13 +67,13 @@ def test_it_begins_as_pytorch_initialises_and_with_thresholds_of_minus_one():
 
 
 @pytest.mark.parametrize("norm", ["batch", "instance"])
-def test_around_another_norm_stands_the_authors_l2net_or_hynet_s_own(norm):
+def test_another_norm_is_built_into_the_authors_l2net_or_into_hynet(norm):
     kind = hynet.NORMS[norm]
     theirs, ours = hynet.build(0.25, norm), hynet.build(0.25, norm, around="hynet")
     kinds = [[type(layer) for layer in network.modules()] for network in (theirs, ours)]
-    assert [of.count(nn.ReLU) for of in kinds] == [6, 0]
-    assert [of.count(TLU) for of in kinds] == [0, 7]
-    assert [of.count(FRN) for of in kinds] == [0, 1]
+    assert [types.count(nn.ReLU) for types in kinds] == [6, 0]
+    assert [types.count(TLU) for types in kinds] == [0, 7]
+    assert [types.count(FRN) for types in kinds] == [0, 1]
     assert isinstance(theirs.layer1[0], nn.InstanceNorm2d)
     assert isinstance(theirs.layer2[1], kind)
     assert [network.layer2[0].bias is None for network in (theirs, ours)] == [True, False]
@@ -90,7 +90,7 @@ def test_around_another_norm_stands_the_authors_l2net_or_hynet_s_own(norm):
 
 
 def test_the_form_with_batch_norm_is_the_published_l2net_of_hynets_code():
-    """Its layers in order are SOSNet's, as another implementation has them."""
+    """Its layers are SOSNet's in order, as in another implementation."""
     torch.manual_seed(1)
     theirs = kornia.feature.SOSNet(pretrained=False).eval()
     ours = hynet.build(norm="batch").eval()

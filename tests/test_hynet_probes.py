@@ -1,4 +1,4 @@
-"""HyNet's gradients and norms as trained networks have them: orthogonality, magnitudes, exposure."""
+"""HyNet's gradients and norms in trained networks: orthogonality, magnitudes, exposure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_frn_and_instance_norm_make_gradients_orthogonal_to_each_map(
     assert size(arrays) < 20_000
 
 
-def test_batch_norm_makes_them_orthogonal_to_the_maps_of_the_batch_together_alone(
+def test_batch_norm_makes_gradients_orthogonal_to_whole_channels_alone(
     subjects: dict[str, Subject], small_set: PatchSet
 ) -> None:
     arrays = orthogonality.probe(subjects["batch"], small_set)
@@ -74,17 +74,17 @@ def test_the_gradient_of_triplets_is_orthogonal_to_descriptors_and_that_of_the_n
     objective, model = build_objective(subject.recipe), last(subject)
     [images] = draw_images(subject, small_set, [PAIRS])
     raw = model.raw(images).detach().requires_grad_()
-    of = descriptions(model, raw)
-    losses = objective.loss(objective.triplets(of))
-    for total, low, high in ((losses.mean(), 0, 1e-5), (objective.total(losses, of), 1e-3, 1)):
+    descriptors = descriptions(model, raw)
+    losses = objective.loss(objective.triplets(descriptors))
+    for total, low, high in ((losses.mean(), 0, 1e-5), (objective.total(losses, descriptors), 1e-3, 1)):
         (gradient,) = torch.autograd.grad(total, raw, retain_graph=True)
         assert low <= orthogonality.cosines(raw, gradient).quantile(0.9) <= high
 
 
-def test_cosines_of_a_gradient_along_and_across_and_of_none() -> None:
-    of = torch.tensor([[3.0, 4.0], [3.0, 4.0], [3.0, 4.0], [0.0, 0.0]])
+def test_cosines_are_1_along_0_across_and_leave_out_zero_rows() -> None:
+    descriptors = torch.tensor([[3.0, 4.0], [3.0, 4.0], [3.0, 4.0], [0.0, 0.0]])
     gradient = torch.tensor([[-6.0, -8.0], [4.0, -3.0], [0.0, 0.0], [1.0, 1.0]])
-    assert orthogonality.cosines(of, gradient).tolist() == pytest.approx([1, 0], abs=1e-12)
+    assert orthogonality.cosines(descriptors, gradient).tolist() == pytest.approx([1, 0], abs=1e-12)
 
 
 def random_pairs(subject: Subject) -> Subject:
@@ -95,16 +95,16 @@ def last(subject: Subject) -> torch.nn.Module:
     return subject.stages["1.0"]
 
 
-def of_batch(
-    subject: Subject, small_set: PatchSet, stage: str, longer: float = 1.0
+def measure_batch(
+    subject: Subject, small_set: PatchSet, stage: str, scale: float = 1.0
 ) -> tuple[Case, Tensor, Tensor]:
-    """A recipe's loss that has seen a batch, the batch's Euclidean d_pos and d_neg (n, 2), and what
-    autograd gives, (2, n), of descriptors `longer` before normalisation."""
+    """A recipe's loss after one batch, the batch's Euclidean d_pos and d_neg (n, 2), and autograd's
+    magnitudes (2, n) for descriptors that are multiplied by `scale` before normalisation."""
     objective = build_objective(subject.recipe)
     [images] = draw_images(random_pairs(subject), small_set, [PAIRS])
     model = with_statistics(subject.stages[stage], [images])
     with torch.no_grad():
-        raw = longer * model.raw(images)
+        raw = scale * model.raw(images)
         objective.loss(objective.triplets(descriptions(model, raw)))
     case = gradient_magnitudes.case_of(subject.recipe, objective)
     theta, measured = gradient_magnitudes.magnitudes(case, objective, model, raw)
@@ -112,12 +112,12 @@ def of_batch(
 
 
 @pytest.mark.parametrize("name", MAGNITUDES)
-@pytest.mark.parametrize("longer", [1.0, 7.0])
+@pytest.mark.parametrize("scale", [1.0, 7.0])
 def test_autograd_before_normalisation_gives_the_slope_by_the_angle_however_long_descriptors_are(
-    subjects: dict[str, Subject], small_set: PatchSet, name: str, longer: float
+    subjects: dict[str, Subject], small_set: PatchSet, name: str, scale: float
 ) -> None:
-    # At the start of training triplets differ most.
-    case, batch, measured = of_batch(subjects[name], small_set, "0.0", longer)
+    # Triplets differ most at the start of training.
+    case, batch, measured = measure_batch(subjects[name], small_set, "0.0", scale)
     expected = slopes(case, batch, batch)
     assert batch.std(dim=0).min() > 0.02
     assert measured.max() > 0
@@ -126,7 +126,7 @@ def test_autograd_before_normalisation_gives_the_slope_by_the_angle_however_long
 
 def test_a_hinge_on_d_gives_the_closed_form(subjects: dict[str, Subject], small_set: PatchSet) -> None:
     """Eq. 4: g_d = cos(θ/2) of a triplet within the margin, 0 of one beyond."""
-    _, batch, measured = of_batch(subjects["hardnet_aug"], small_set, "1.0")
+    _, batch, measured = measure_batch(subjects["hardnet_aug"], small_set, "1.0")
     within = (1 + batch[:, 0] - batch[:, 1] > 0).double()
     assert within.sum() > 0
     expected = within * (batch.T / 2).asin().cos()
@@ -144,7 +144,7 @@ def test_adasamples_weights_are_in_its_magnitudes(
     assert curve == pytest.approx(curve.mean(), rel=0.05)
 
 
-def test_fpr95_without_a_change_is_the_network_s_own(
+def test_fpr95_without_a_change_is_that_of_the_network(
     subjects: dict[str, Subject], small_set: PatchSet
 ) -> None:
     numbers = intensity_changes.measure(subjects["frn"], small_set)

@@ -34,7 +34,7 @@ def test_the_parts_add_up_and_are_along_and_across_the_descriptor() -> None:
     assert np.linalg.norm(parallel[:2], axis=-1).min() > 0.1, "before normalisation"
 
 
-def test_eq_3_at_two_descriptors_whose_gradients_are_known() -> None:
+def test_eq_3_holds_at_two_descriptors_with_known_gradients() -> None:
     """x = (2, 0), y = (0, 3): s = 0, d = √2."""
     pair = torch.tensor([[[2.0, 0.0]], [[0.0, 3.0]]], dtype=torch.float64)
     expected = {
@@ -44,28 +44,28 @@ def test_eq_3_at_two_descriptors_whose_gradients_are_known() -> None:
         "d": [[0, -1 / 2 / math.sqrt(2)], [-1 / 3 / math.sqrt(2), 0]],
     }
     for key, gradients in expected.items():
-        for found in (
+        for computed in (
             similarities.closed_form(key, pair),
             similarities.gradients(similarities.MEASURES[key], pair),
         ):
-            assert found[:, 0].numpy() == pytest.approx(np.array(gradients, dtype=float)), key
+            assert computed[:, 0].numpy() == pytest.approx(np.array(gradients, dtype=float)), key
 
 
-def test_magnitudes_of_eq_4_and_6_and_their_periods() -> None:
+def test_magnitudes_and_periods_are_those_of_eq_4_and_6() -> None:
     numbers, arrays = similarities.compute(pairs=2, points=360)
     theta = arrays["theta"]
     assert arrays["s"] == pytest.approx(np.abs(np.sin(theta)))
     assert arrays["d"] == pytest.approx(np.abs(np.cos(theta / 2)))
     assert numbers["periods"] == {"s": 1.0, "d": 2.0}
     below = theta < np.pi
-    for of in numbers["hybrid"]:
-        alpha = math.inf if of["alpha"] is None else of["alpha"]
+    for curve in numbers["hybrid"]:
+        alpha = math.inf if curve["alpha"] is None else curve["alpha"]
         z = largest_gradient(alpha)
-        assert of["z"] == pytest.approx(z, abs=1e-4)
+        assert curve["z"] == pytest.approx(z, abs=1e-4)
         terms = (1, 0) if math.isinf(alpha) else (alpha, 1)
         slope = terms[0] * np.sin(theta) + terms[1] * np.cos(theta / 2)
-        assert arrays[f"hybrid_{of['key']}"][below] == pytest.approx(slope[below] / z, abs=1e-4)
-        assert arrays[f"hybrid_{of['key']}"][below].max() == pytest.approx(1)
+        assert arrays[f"hybrid_{curve['key']}"][below] == pytest.approx(slope[below] / z, abs=1e-4)
+        assert arrays[f"hybrid_{curve['key']}"][below].max() == pytest.approx(1)
 
 
 def test_layers_are_those_of_the_modules() -> None:
@@ -73,7 +73,7 @@ def test_layers_are_those_of_the_modules() -> None:
     assert arrays == {}
     by_key = {network["label"]: network for network in numbers["networks"]}
     names = {key: [layer["name"] for layer in network["layers"]] for key, network in by_key.items()}
-    # At the input HyNet has its own norm too.
+    # HyNet has its own norm at the input too.
     for key, norm in (("HyNet", "FRN"), ("L2-Net", "BatchNorm2d")):
         assert names[key].count("Conv2d") == names[key].count(norm) == 7
         assert names[key][-1] == "BatchNorm2d"
@@ -86,16 +86,16 @@ def test_layers_are_those_of_the_modules() -> None:
 
 
 def literal(key: str, d_pos: float, d_neg: float) -> tuple[float, float]:
-    """Pull and push by hand: derivatives by d_pos and −d_neg."""
+    """Return pull and push by hand: derivatives by d_pos and −d_neg."""
     if key == "squared_hinge":
         return (2 * max(0.0, 1 + d_pos - d_neg),) * 2
     if key == "hynet":
         h = [(d**2 + d) / 2.736 for d in (d_pos, d_neg)]
-        inside = 1.2 + h[0] - h[1] > 0
-        return inside * (2 * d_pos + 1) / 2.736, inside * (2 * d_neg + 1) / 2.736
+        active = 1.2 + h[0] - h[1] > 0
+        return active * (2 * d_pos + 1) / 2.736, active * (2 * d_neg + 1) / 2.736
     if key == "mixed_hinge":
-        inside = 1 + d_pos**2 / 2 - d_neg > 0
-        return inside * d_pos, inside * 1.0
+        active = 1 + d_pos**2 / 2 - d_neg > 0
+        return active * d_pos, active * 1.0
     by_s = 2 * (0.9 + (d_pos**2 - d_neg**2) / 2 > 0)
     by_d = 1.2 + d_pos - d_neg > 0
     return by_s * d_pos + by_d, by_s * d_neg + by_d
@@ -115,8 +115,8 @@ def test_curves_are_derivatives_by_the_angle_with_the_other_distance_at_its_mean
     theta = arrays["theta"].astype(float)
     d, means = 2 * np.sin(theta / 2), loss_shapes.gaussian_state(255).mean(dim=0).numpy()
     for key in ("squared_hinge", "hynet", "mixed_hinge", "stacked_hinge"):
-        pull = np.array([literal(key, of, means[1])[0] for of in d]) * np.cos(theta / 2)
-        push = np.array([literal(key, means[0], of)[1] for of in d]) * np.cos(theta / 2)
+        pull = np.array([literal(key, distance, means[1])[0] for distance in d]) * np.cos(theta / 2)
+        push = np.array([literal(key, means[0], distance)[1] for distance in d]) * np.cos(theta / 2)
         assert arrays[f"positive_{key}"] == pytest.approx(pull, abs=1e-5)
         assert arrays[f"negative_{key}"] == pytest.approx(push, abs=1e-5)
     within = 2 * np.sin(theta / 2) < 1 + means[0]

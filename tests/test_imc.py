@@ -22,7 +22,7 @@ from lib.data.synthetic.imaging import Camera, axis_rotation
 from lib.features.detectors import Detector, Regions, detect
 from lib.models import sift
 
-TAKEN = cameras(4)
+VIEWS = cameras(4)
 GREY = np.full((360, 480), 90, np.uint8)
 PAIRS = ((1, 0), (2, 0), (2, 1), (3, 1), (3, 2))
 BAGS = {"3bag_000": (0, 1, 2), "3bag_001": (1, 2, 3), "4bag_000": (0, 1, 2, 3)}
@@ -31,19 +31,19 @@ NAMES = [f"{number:08}_51145" for number in range(4)]
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The folder of a scene's files, as the challenge has them."""
+    """The folder of a scene's files, in the challenge's layout."""
     folder = tmp_path / "scene" / "set_100"
     for part in ("images", "calibration", "new-vis-pairs", "sub_set"):
         (folder / part).mkdir(parents=True)
-    for name, camera in zip(NAMES, TAKEN, strict=True):
+    for name, camera in zip(NAMES, VIEWS, strict=True):
         cv2.imwrite(str(folder / "images" / f"{name}.jpg"), GREY)
         with h5py.File(folder / "calibration" / f"calibration_{name}.h5", "w") as file:
             file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
     keys = [f"{NAMES[first]}-{NAMES[second]}" for first, second in PAIRS]
     np.save(folder / "new-vis-pairs" / "keys-th-0.1.npy", keys)
     for file, bag in BAGS.items():
-        listed = "".join(f"images/{NAMES[view]}.jpg\n" for view in bag)
-        (folder / "sub_set" / f"{file}.txt").write_text(listed)
+        lines = "".join(f"images/{NAMES[view]}.jpg\n" for view in bag)
+        (folder / "sub_set" / f"{file}.txt").write_text(lines)
     return folder
 
 
@@ -54,7 +54,7 @@ def read(data: Path) -> layout.ChallengeScene:
 def test_the_challenges_files_are_read(data: Path) -> None:
     scene = read(data)
     assert (scene.name, list(scene.images), list(scene.cameras)) == ("scene", NAMES, NAMES)
-    for camera, read_camera in zip(TAKEN, scene.cameras.values(), strict=True):
+    for camera, read_camera in zip(VIEWS, scene.cameras.values(), strict=True):
         for name, value in vars(camera).items():
             np.testing.assert_array_equal(getattr(read_camera, name), value)
     assert scene.bags == tuple(tuple(NAMES[view] for view in bag) for bag in BAGS.values())
@@ -66,51 +66,51 @@ def about_z(degrees: float) -> np.ndarray:
     return np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]])
 
 
-def aside_of_z(degrees: float) -> np.ndarray:
+def tilted_from_z(degrees: float) -> np.ndarray:
     return np.array([np.sin(np.deg2rad(degrees)), 0, np.cos(np.deg2rad(degrees))])
 
 
-def test_the_maa_of_known_poses_is_that_computed_by_hand() -> None:
+def test_the_maa_of_known_poses_is_the_one_computed_by_hand() -> None:
     # The first camera is turned by 30 degrees and the second by 50, so by 20 relative to the first. That
     # carries the first's translation (1, 0, 0) to `about_z(20)[:, 0]`: the relative one is (0, 0, 1).
     first = Camera(INTRINSICS, about_z(30), np.array([1.0, 0, 0]), 480, 360)
     second = Camera(INTRINSICS, about_z(50), about_z(20)[:, 0] + [0, 0, 1], 480, 360)
-    # Off by so many degrees in rotation and in translation, whose length and sense are open.
-    found = [
-        (about_z(20.5), 3 * aside_of_z(0.2)),
-        (about_z(21), -aside_of_z(3.2)),
-        (about_z(10.5), 0.1 * aside_of_z(-2)),
-        (about_z(20 + 40), aside_of_z(1)),
+    # Poses with known errors in rotation and translation, whose length and sign are undetermined.
+    poses = [
+        (about_z(20.5), 3 * tilted_from_z(0.2)),
+        (about_z(21), -tilted_from_z(3.2)),
+        (about_z(10.5), 0.1 * tilted_from_z(-2)),
+        (about_z(20 + 40), tilted_from_z(1)),
     ]
-    errors = [imc.pose_error(imc.relative_pose(first, second), pose) for pose in found]
+    errors = [imc.pose_error(imc.relative_pose(first, second), pose) for pose in poses]
     np.testing.assert_allclose(errors, [0.5, 3.2, 9.5, 40], atol=1e-5)
-    # The worst are 0.5, 3.2, 9.5 and 40: (3 · 1/4 + 6 · 2/4 + 3/4) / 10.
+    # The larger errors are 0.5, 3.2, 9.5 and 40: (3 · 1/4 + 6 · 2/4 + 3/4) / 10.
     assert imc.mean_average_accuracy(errors) == pytest.approx(0.45)
 
 
 @given(st.floats(0.01, 175), st.floats(0.01, 89), st.floats(0.1, 10))
-def test_angles_of_known_poses_are_found(turned: float, shifted: float, scale: float) -> None:
-    axis, line = np.array([1.0, -2, 0.5]), np.array([0, 0, 1.0])
+def test_pose_errors_are_the_known_angles(turned: float, shifted: float, scale: float) -> None:
+    axis, direction = np.array([1.0, -2, 0.5]), np.array([0, 0, 1.0])
     rotation = axis_rotation(np.array([0, 1, 0]), 0.7)
-    known = rotation, line
-    off = axis_rotation(axis, np.deg2rad(turned)) @ rotation
-    aside = axis_rotation(np.array([1, 0, 0]), np.deg2rad(shifted)) @ line
-    for sense in (1, -1):
-        errors = imc.pose_error(known, (off, sense * scale * aside))
+    pose = rotation, direction
+    rotated = axis_rotation(axis, np.deg2rad(turned)) @ rotation
+    tilted = axis_rotation(np.array([1, 0, 0]), np.deg2rad(shifted)) @ direction
+    for sign in (1, -1):
+        errors = imc.pose_error(pose, (rotated, sign * scale * tilted))
         assert errors == pytest.approx(max(turned, shifted), rel=1e-6)
 
 
 def test_a_relative_pose_carries_one_cameras_points_to_the_other() -> None:
-    rotation, translation = imc.relative_pose(TAKEN[0], TAKEN[3])
-    here, there = (points(5) @ TAKEN[of].rotation.T + TAKEN[of].translation for of in (0, 3))
-    np.testing.assert_allclose(here @ rotation.T + translation, there)
+    rotation, translation = imc.relative_pose(VIEWS[0], VIEWS[3])
+    first, second = (points(5) @ VIEWS[view].rotation.T + VIEWS[view].translation for view in (0, 3))
+    np.testing.assert_allclose(first @ rotation.T + translation, second)
 
 
-def matched(wrong: int) -> tuple[np.ndarray, np.ndarray]:
+def matched(outliers: int) -> tuple[np.ndarray, np.ndarray]:
     world, rng = points(100), np.random.default_rng(1)
-    pair = [project(TAKEN[of], world) for of in (0, 2)]
-    strays = [rng.uniform(0, 1, (wrong, 2)) * (480, 360) for _ in pair]
-    return tuple(np.concatenate(both) for both in zip(pair, strays, strict=True))
+    inliers = [project(VIEWS[view], world) for view in (0, 2)]
+    noise = [rng.uniform(0, 1, (outliers, 2)) * (480, 360) for _ in inliers]
+    return tuple(np.concatenate(sides) for sides in zip(inliers, noise, strict=True))
 
 
 @pytest.mark.parametrize("degensac", [True, False])
@@ -120,21 +120,21 @@ def test_stereo_finds_the_pose_among_wrong_matches(
     if degensac:
         pytest.importorskip("pydegensac")
     monkeypatch.setattr(imc, "DEGENSAC", degensac)
-    error, kept = imc.stereo(TAKEN[0], TAKEN[2], *matched(60))
+    error, inliers = imc.stereo(VIEWS[0], VIEWS[2], *matched(60))
     assert error < 0.2
-    assert 95 <= kept <= 115
-    again = imc.stereo(TAKEN[0], TAKEN[2], *matched(60))
-    assert again == (error, kept)
+    assert 95 <= inliers <= 115
+    repeated = imc.stereo(VIEWS[0], VIEWS[2], *matched(60))
+    assert repeated == (error, inliers)
 
 
-def test_a_subset_without_a_model_counts_as_lost(data: Path) -> None:
+def test_a_subset_without_a_model_counts_as_zero(data: Path) -> None:
     numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read_imc(data.parents[1]))
     assert numbers["stereo"] == numbers["multiview"] == numbers["registered"] == 0
     assert numbers["stereo.scene"] == numbers["average"] == numbers["matches"] == 0
 
 
 def textured(data: Path) -> list[layout.ChallengeScene]:
-    """The set, its photographs with something to find."""
+    """Write textured photographs and return the scenes."""
     rng = np.random.default_rng(0)
     for path in (data / "images").glob("*.jpg"):
         noise = cv2.GaussianBlur(rng.uniform(0, 255, (120, 160)), None, 2.0)
@@ -142,45 +142,45 @@ def textured(data: Path) -> list[layout.ChallengeScene]:
     return layout.read_imc(data.parents[1])
 
 
-def test_keypoints_are_keynets_where_its_checkpoint_lies_beside_the_scenes(
+def test_keynet_detects_keypoints_where_its_checkpoint_is_beside_the_scenes(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    detected = []
+    detectors = []
 
-    def noted(image: np.ndarray, how: Detector) -> Regions:
-        detected.append(how)
-        return detect(image, how)
+    def recording_detect(image: np.ndarray, setting: Detector) -> Regions:
+        detectors.append(setting)
+        return detect(image, setting)
 
-    monkeypatch.setattr(sfm, "detect", noted)
+    monkeypatch.setattr(sfm, "detect", recording_detect)
     subject = Subject(partial(describe, sift.build()))
     assert imc.measure(subject, textured(data))["keynet"] == 0
     torch.save(KeyNet(pretrained=False).state_dict(), data.parents[1] / "keynet.pth")
     scenes = layout.read_imc(data.parents[1])
     assert len(scenes) == 1
     assert imc.measure(subject, scenes)["keynet"] == 1
-    assert [of.kind for of in detected] == ["dog"] * 4 + ["keynet"] * 4
-    assert {of.most for of in detected} == {2048}
+    assert [detector.kind for detector in detectors] == ["dog"] * 4 + ["keynet"] * 4
+    assert {detector.most for detector in detectors} == {2048}
 
 
 def test_numbers_are_means_of_pairs_and_subsets(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    errors, subsets = rng.uniform(0, 12, len(PAIRS)), rng.random(3)
-    drawn, accuracies = iter(errors), iter(subsets)
-    monkeypatch.setattr(imc, "stereo", lambda *_: (next(drawn), 9))
+    errors, scores = rng.uniform(0, 12, len(PAIRS)), rng.random(3)
+    stereo_errors, accuracies = iter(errors), iter(scores)
+    monkeypatch.setattr(imc, "stereo", lambda *_: (next(stereo_errors), 9))
     monkeypatch.setattr(imc, "multiview", lambda *_: (next(accuracies), 0.5))
     numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read_imc(data.parents[1]))
     below = [[error <= degrees for degrees in range(1, 11)] for error in errors]
     assert numbers["stereo"] == pytest.approx(100 * np.mean(below))
     assert (numbers["inliers"], numbers["registered"]) == (9, 50)
-    # Two subsets are of three photographs, one of four.
-    assert numbers["multiview"] == pytest.approx(50 * (np.mean(subsets[:2]) + subsets[2]))
+    # Two subsets have three photographs, one has four.
+    assert numbers["multiview"] == pytest.approx(50 * (np.mean(scores[:2]) + scores[2]))
 
 
-def test_a_subsets_poses_are_found_without_known_intrinsics(data: Path) -> None:
+def test_a_subsets_poses_are_recovered_without_intrinsics(data: Path) -> None:
     scene, world = read(data), points(200)
-    places = {name: project(camera, world) for name, camera in zip(scene.images, TAKEN, strict=True)}
-    alike = np.repeat(np.arange(200)[:, None], 2, axis=1)
-    matches = {(a, b): alike for a in places for b in places if a < b}
-    accuracy, registered = imc.multiview(scene, scene.bags[2], places, matches)
+    keypoints = {name: project(camera, world) for name, camera in zip(scene.images, VIEWS, strict=True)}
+    indices = np.repeat(np.arange(200)[:, None], 2, axis=1)
+    matches = {(a, b): indices for a in keypoints for b in keypoints if a < b}
+    accuracy, registered = imc.multiview(scene, scene.bags[2], keypoints, matches)
     assert accuracy > 0.9
     assert registered == 1

@@ -1,4 +1,4 @@
-"""Imports in lib point down one list, and what is reusable outside comes without the study."""
+"""Imports in lib point down one list, and reusable modules load without the study."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# From top to bottom; modules of one line may import each other, but in no circle.
+# From top to bottom. Modules of one line may import each other, but not in a circle.
 LAYERS = (
     ("commands",),
     ("study",),
@@ -34,20 +34,20 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
 def imported_from_lib(file: Path) -> set[str]:
-    """Modules of lib that a file names in an import, in functions and for type checkers too."""
-    found = set()
+    """Modules of lib that a file imports, including in functions and for type checkers."""
+    imported = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            # What is named may be a module or something in one.
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {name for name in found if name.startswith("lib.")}
+            # An imported name may be a module or a member of one.
+            imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in imported if name.startswith("lib.")}
 
 
 @cache
 def modules(package: Path) -> dict[str, set[str]]:
-    """What each module below a package called lib imports from it."""
+    """Imports of each module below a package called lib from that package."""
     return {
         ".".join(file.relative_to(package.parent).with_suffix("").parts): imported_from_lib(file)
         for file in sorted(package.rglob("*.py"))
@@ -60,7 +60,7 @@ def level(module: str) -> int:
 
 
 def upward(imports: dict[str, set[str]]) -> list[str]:
-    """The imports that point up the list, a line each; a module in no layer is below all."""
+    """One line per import that points up the list. A module in no layer is below all."""
     return [
         f"{module} imports {name}"
         for module, names in imports.items()
@@ -73,16 +73,16 @@ def test_every_import_points_down_the_list() -> None:
     assert upward(modules(ROOT / "lib")) == []
 
 
-def test_every_module_stands_in_the_list() -> None:
+def test_every_module_is_in_the_list() -> None:
     assert {name.split(".")[1] for name in modules(ROOT / "lib")} == LEVEL.keys()
 
 
-def test_no_imports_go_in_a_circle() -> None:
+def test_no_imports_form_a_circle() -> None:
     imports = modules(ROOT / "lib")
     TopologicalSorter({name: imports[name] & imports.keys() for name in imports}).prepare()
 
 
-def test_an_import_that_points_up_is_found(tmp_path: Path) -> None:
+def test_an_import_that_points_up_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "lib" / "models" / "mine.py"
     file.parent.mkdir(parents=True)
     file.write_text("def late():\n    from lib.benchmarks import fpr95")
@@ -100,7 +100,7 @@ STUDY = ("lib.study", "lib.study.report", "lib.study.artefacts", "lib.commands")
         ("lib.statistics.significance", (*STUDY, "torch")),
     ],
 )
-def test_objective_statistics_and_drawings_come_without(alone: str, without: tuple[str, ...]) -> None:
+def test_objective_and_statistics_load_without_the_study(alone: str, without: tuple[str, ...]) -> None:
     code = f"import sys, {alone}; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

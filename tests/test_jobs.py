@@ -1,4 +1,4 @@
-"""Jobs: what makes a record another one, and how requests for one record are put together."""
+"""Jobs: which settings give another record, and how requests for one record are merged."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def study() -> Study:
     return open_study()
 
 
-def test_what_decides_the_numbers_decides_the_file(study: Study) -> None:
+def test_each_setting_that_affects_numbers_affects_the_path(study: Study) -> None:
     job = training_job(study, "adasample_gen", "mini-a", 0)
-    others = [
+    variants = [
         replace(job, seed=1),
         replace(job, train_set="mini-b"),
         replace(job, recipe=recipes.adasample(5.0)),
@@ -32,16 +32,16 @@ def test_what_decides_the_numbers_decides_the_file(study: Study) -> None:
         replace(job, overrides={"stages": (0.0, 1.0)}),
         replace(job, overrides={"followed_pairs": 10}),
     ]
-    paths = [jobs.record_path(each, study) for each in (job, *others)]
+    paths = [jobs.record_path(variant, study) for variant in (job, *variants)]
     assert len(set(paths)) == len(paths)
 
 
-def test_requests_for_one_record_become_one_job_that_asks_for_all(study: Study) -> None:
-    one = training_job(study, "hardnet", "mini-a", 0)
-    other = replace(one, measures=(("fpr95", "mini-b"), ("hpatches", "mini-hp-a")), probes=())
-    (job,) = jobs.merged([one, other, one], study)
+def test_requests_for_one_record_are_merged_into_one_job(study: Study) -> None:
+    first = training_job(study, "hardnet", "mini-a", 0)
+    second = replace(first, measures=(("fpr95", "mini-b"), ("hpatches", "mini-hp-a")), probes=())
+    (job,) = jobs.merged([first, second, first], study)
     assert job.measures == (("fpr95", "mini-b"), ("fpr95", "mini-c"), ("hpatches", "mini-hp-a"))
-    assert job.probes == one.probes
+    assert job.probes == first.probes
     assert job.sets_of("fpr95") == ("mini-b", "mini-c")
 
 
@@ -50,11 +50,11 @@ def test_the_forecast_grows_with_the_candidates(study: Study) -> None:
         jobs.cost(training_job(study, name, "mini-a", 0), study)
         for name in ("hardnet_gen", "adasample_gen")
     )
-    # 6 forward passes' worth a pair, and 15 candidates a class on top; evaluation is the same.
+    # A pair costs 6 forward passes, plus 15 candidates per class. Evaluation costs the same.
     assert sampling == pytest.approx((blind[0] * 21 / 6, blind[1]))
 
 
-def test_a_computation_is_complete_once_its_numbers_and_arrays_are_there(tmp_path: Path) -> None:
+def test_a_computation_is_complete_once_its_numbers_and_arrays_exist(tmp_path: Path) -> None:
     opened = open_study(results=str(tmp_path))
     (job,) = Runs(computations={"output_gradient": "Eq. 24"})(opened)
     assert jobs.record_status(job, opened).state == "missing"

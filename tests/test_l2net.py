@@ -25,23 +25,23 @@ def network():
 @given(seed=st.integers(0, 2**31))
 @settings(max_examples=10)
 def test_the_input_has_zero_mean_and_unit_unbiased_deviation(seed):
-    some = patches(seed, 2)
-    found = l2net.standardise(some)
-    for patch, image in zip(some, found, strict=True):
+    batch = patches(seed, 2)
+    standardised = l2net.standardise(batch)
+    for patch, image in zip(batch, standardised, strict=True):
         expected = oracles.standardised(patch[0].tolist())
         np.testing.assert_allclose(image[0], expected, atol=1e-5)
 
 
-def test_describing_is_normalising_the_raw_descriptor(network):
-    some = patches(3, 3)
+def test_a_descriptor_is_the_normalised_raw_descriptor(network):
+    batch = patches(3, 3)
     with torch.no_grad():
-        raw, described = network.raw(some), network(some)
-    for ours, literal in zip(described, raw, strict=True):
-        assert ours.tolist() == pytest.approx(oracles.unit(literal.tolist()), abs=1e-6)
+        raw, descriptors = network.raw(batch), network(batch)
+    for descriptor, raw_descriptor in zip(descriptors, raw, strict=True):
+        assert descriptor.tolist() == pytest.approx(oracles.unit(raw_descriptor.tolist()), abs=1e-6)
 
 
-def test_dropout_is_the_recipes_and_acts_in_training_alone(network):
+def test_dropout_is_the_recipes_and_acts_only_in_training(network):
     assert l2net.build(width=0.25, dropout=0.1).features[18].p == 0.1
-    some = patches(7, 2)
+    batch = patches(7, 2)
     with torch.no_grad():
-        assert torch.equal(network(some), network(some))
+        assert torch.equal(network(batch), network(batch))

@@ -21,12 +21,12 @@ def patches(seed: int, m: int) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def network():
-    """One whose batch norms have seen data, so that bits of its codes are set and others are not."""
+    """A network whose batch norms have seen data, so that only some bits of its codes are set."""
     torch.manual_seed(0)
     return with_statistics(l2net_binary.build(width=0.25).eval(), [patches(1, 64)])
 
 
-def test_it_is_l2_net_but_for_256_outputs_and_dropout():
+def test_binary_l2_net_differs_in_256_outputs_and_dropout():
     real, binary = l2net.build().state_dict(), l2net_binary.build().state_dict()
     shapes = {name: tuple(value.shape) for name, value in real.items()}
     shapes["features.19.weight"] = (256, 128, 8, 8)
@@ -39,9 +39,9 @@ def test_it_is_l2_net_but_for_256_outputs_and_dropout():
 
 
 def test_bits_signs_and_tanh_agree(network):
-    some = patches(2, 5)
+    batch = patches(2, 5)
     with torch.no_grad():
-        raw, bits = network.raw(some), network(some)
+        raw, bits = network.raw(batch), network(batch)
     value = network.normalise(raw)
     code = network.code(value)
     torch.testing.assert_close(value, raw.tanh())
@@ -50,21 +50,21 @@ def test_bits_signs_and_tanh_agree(network):
     assert 0.3 < bits.float().mean() < 0.7
 
 
-def test_what_lies_on_the_border_is_no_set_bit(network):
+def test_a_zero_output_is_not_a_set_bit(network):
     assert network.code(torch.tensor([-0.0, 0.0, 1e-45, -1e-45])).tolist() == [-1, -1, 1, -1]
 
 
 def test_evaluation_gets_32_bytes_for_256_bits(network):
-    some = np.random.default_rng(3).integers(0, 256, (6, 64, 64), dtype=np.uint8)
-    packed = describe(network, some)
+    batch = np.random.default_rng(3).integers(0, 256, (6, 64, 64), dtype=np.uint8)
+    packed = describe(network, batch)
     assert packed.shape == (6, 32)
     assert packed.dtype == np.uint8
-    images = torch.from_numpy(some).float().unflatten(1, (32, 2)).unflatten(3, (32, 2)).mean((2, 4))
+    images = torch.from_numpy(batch).float().unflatten(1, (32, 2)).unflatten(3, (32, 2)).mean((2, 4))
     with torch.no_grad():
         assert np.unpackbits(packed, axis=1).tolist() == network(images[:, None]).int().tolist()
 
 
-def test_a_descriptor_that_is_not_finite_is_not_taken_for_bits(small_set: PatchSet) -> None:
+def test_a_non_finite_descriptor_is_not_taken_for_bits(small_set: PatchSet) -> None:
     network = l2net_binary.build(width=1 / 32).eval()
     network.features[20].running_mean[7] = math.nan
     with pytest.raises(ValueError, match="not finite: the network diverged"):

@@ -1,4 +1,4 @@
-"""DSM's oracle by hand, so that it and the library cannot share one misreading."""
+"""DSM's oracle checked by hand, so that it and the library cannot share a misreading."""
 
 import math
 
@@ -45,7 +45,7 @@ def test_histogram_of_two_batches_by_hand():
     assert [moving.cdf(-1.5), moving.cdf(3.0), moving.cdf(-7.0)] == near([0.15, 1.0, 0.025])
     moving.lookup = "floor"
     assert [moving.cdf(-1.5), moving.cdf(3.0), moving.cdf(-7.0)] == near([0.025, 1.0, 0.025])
-    assert moving.cdf(1.999) == near(0.95)  # the hardest but not at the end: less than 1
+    assert moving.cdf(1.999) == near(0.95)  # just below the last node: less than 1
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,6 @@ def test_binary_loss_and_gradient_of_two_batches_by_hand():
     assert first.gradient[0][0] == near(np.array([-1, -1, 0, 1]) / 24)
     # p_1: (½ a_0 − ½ a_1 + a_2)/12 = ((1, 1, 0, 0) + (1, −1, 1, −1))/24.
     assert first.gradient[1][1] == near(np.array([2, 0, 1, -1]) / 24)
-    # The same batch again moves nothing.
+    # The same batch again changes nothing.
     assert second.state == near(first.state)
     assert second.loss == near(first.loss)

@@ -1,4 +1,4 @@
-"""HyNet's oracle by hand, so that it and the library cannot share one misreading."""
+"""HyNet's oracle by hand, so that it and the library cannot share a misreading."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def at_degrees(anchors, positives, lengths=1.0):
-    """Pairs in the plane, (2, n, 2)."""
+    """Return pairs in the plane, (2, n, 2)."""
     angles = np.radians([anchors, positives])
     return np.stack([np.cos(angles), np.sin(angles)], axis=2) * np.array(lengths)[..., None]
 

@@ -1,4 +1,4 @@
-"""TCDesc's oracle by hand, so that it and the library cannot share one misreading."""
+"""TCDesc's oracle by hand, so that it and the library cannot share a misreading."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_mutual_matches_need_not_be_true_pairs():
 
 
 @pytest.mark.parametrize(("gamma", "first"), [(0.5, 4), (1.0, 8), (2.0, 12)])
-def test_lambda_comes_to_its_cap_at_the_stated_shares(gamma, first):
-    """A quarter of 16, half of them, and √½ of them."""
-    of_16 = literal.lambdas(np.arange(17), Options(k=16, gamma=gamma))
-    assert (of_16 == 0.5).tolist() == [m >= first for m in range(17)]
-    assert of_16[3] == pytest.approx((3 / 16) ** gamma)
+def test_lambda_reaches_its_cap_at_the_stated_shares(gamma, first):
+    """The shares of 16 are a quarter, half and √½."""
+    values = literal.lambdas(np.arange(17), Options(k=16, gamma=gamma))
+    assert (values == 0.5).tolist() == [m >= first for m in range(17)]
+    assert values[3] == pytest.approx((3 / 16) ** gamma)
 
 
 def test_hardnets_loss_on_orthogonal_pairs():

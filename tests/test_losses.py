@@ -1,4 +1,4 @@
-"""Losses of single triplets, and whole objectives of HardNet, HT and AHT."""
+"""Losses of single triplets and whole objectives of HardNet, HT and AHT."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lib.positives import pair
 from lib.recipes import SOSNET, part
 
 distances = st.floats(0, 2)
-# By the paper's formula, of d⁺ and d⁻; s = 1 − d²/2.
+# Loss -> (ours, the paper's formula of d⁺ and d⁻); s = 1 − d²/2.
 LOSSES = {
     "hinge": (hinge.build(margin=0.7), lambda p, n: oracles.hinge(p, n, 0.7, 1)),
     "SOSNet's": (squared_hinge.build(), lambda p, n: max(0, 1 + p - n) ** 2),
@@ -56,7 +56,7 @@ def raw(seed: int, n: int, k: int) -> torch.Tensor:
     return torch.randn(n, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def whole(name: str, floor: float = 0.0, **options: object) -> Objective:
+def assemble(name: str, floor: float = 0.0, **options: object) -> Objective:
     module, _, power, scope = OBJECTIVES[name]
     distance = module.build(power=power, **options)
     mine = hardest.build(scope=scope, floor=floor)
@@ -65,26 +65,26 @@ def whole(name: str, floor: float = 0.0, **options: object) -> Objective:
 
 def objective(name: str, anchors: torch.Tensor, positives: torch.Tensor, weights=None) -> torch.Tensor:
     raw = torch.stack([anchors, positives])
-    of, parts = Descriptions(raw, F.normalize(raw, dim=-1)), whole(name, epsilon=0.0)
-    return parts.total(parts.loss(parts.triplets(of)), of, weights)
+    descriptions, built = Descriptions(raw, F.normalize(raw, dim=-1)), assemble(name, epsilon=0.0)
+    return built.total(built.loss(built.triplets(descriptions)), descriptions, weights)
 
 
 @EVERY
 @given(pairs=st.lists(st.tuples(distances, distances), min_size=1, max_size=8))
 def test_each_triplet_has_the_papers_loss(loss, pairs):
-    build, literal = LOSSES[loss]
-    losses = build(drawn(*torch.tensor(pairs, dtype=torch.float64).T))
+    criterion, literal = LOSSES[loss]
+    losses = criterion(drawn(*torch.tensor(pairs, dtype=torch.float64).T))
     assert losses.tolist() == pytest.approx([literal(*pair) for pair in pairs], abs=1e-7)
     if loss in ("SOSNet's", "L_A", "L_B"):
-        without = sum(value == 0 for value in losses.tolist()) / len(pairs)
-        assert build.seen["zero_share"].item() == pytest.approx(without)
+        zero_share = sum(value == 0 for value in losses.tolist()) / len(pairs)
+        assert criterion.seen["zero_share"].item() == pytest.approx(zero_share)
 
 
 @EVERY
 def test_the_gradient_is_that_of_differences(loss):
     draw = torch.Generator().manual_seed(0)
     pairs = (0.1 + 1.7 * torch.rand(2, 20, generator=draw).double()).requires_grad_()
-    assert torch.autograd.gradcheck(lambda of: LOSSES[loss][0](drawn(*of)), pairs)
+    assert torch.autograd.gradcheck(lambda d: LOSSES[loss][0](drawn(*d)), pairs)
 
 
 @pytest.mark.parametrize("loss", SATURATED)
@@ -99,14 +99,14 @@ def test_a_saturated_triplet_has_neither_loss_nor_gradient(loss):
 
 @EVERY
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_gives_what_float32_gives_but_for_rounding(loss, dtype):
+def test_half_precision_equals_float32_up_to_rounding(loss, dtype):
     pairs = 2 * torch.rand(2, 16, generator=torch.Generator().manual_seed(0))
-    halved, whole = (LOSSES[loss][0](drawn(*of)) for of in (pairs.to(dtype), pairs))
-    torch.testing.assert_close(halved.float(), whole, atol=0.1, rtol=0.05)
+    halved, full = (LOSSES[loss][0](drawn(*values)) for values in (pairs.to(dtype), pairs))
+    torch.testing.assert_close(halved.float(), full, atol=0.1, rtol=0.05)
 
 
 @pytest.mark.parametrize("difference", [-256.0, 256.0])
-def test_softplus_of_bits_neither_overflows_nor_loses_its_gradient_where_it_has_one(difference):
+def test_softplus_of_bit_distances_keeps_its_gradient_and_does_not_overflow(difference):
     d_pos = torch.tensor([difference], dtype=torch.float64, requires_grad=True)
     losses = softplus.build()(drawn(d_pos, torch.zeros(1, dtype=torch.float64)))
     losses.sum().backward()
@@ -118,29 +118,29 @@ def test_softplus_of_bits_neither_overflows_nor_loses_its_gradient_where_it_has_
 
 
 @given(
-    of=st.lists(st.floats(-2, 2), min_size=1, max_size=9),
+    differences=st.lists(st.floats(-2, 2), min_size=1, max_size=9),
     fraction=st.sampled_from([1 / 8, 1 / 4, 1 / 3, 1.0]),
 )
-def test_the_mean_is_that_of_the_hardest_and_the_others_have_no_gradient(of, fraction):
-    d_pos = torch.tensor(of, dtype=torch.float64, requires_grad=True)
+def test_the_loss_is_the_mean_of_the_hardest_and_the_others_have_no_gradient(differences, fraction):
+    d_pos = torch.tensor(differences, dtype=torch.float64, requires_grad=True)
     loss = hardest_fraction.build(fraction)
-    losses = loss(drawn(d_pos, torch.zeros(len(of), dtype=torch.float64)))
+    losses = loss(drawn(d_pos, torch.zeros(len(differences), dtype=torch.float64)))
     losses.mean().backward()
-    kept = max(1, round(fraction * len(of)))
-    largest = sorted(of, reverse=True)[:kept]
-    assert losses.mean().item() == pytest.approx(sum(largest) / kept, abs=1e-9)
-    slopes = sorted(d_pos.grad.tolist())
-    assert slopes == pytest.approx([0.0] * (len(of) - kept) + [1 / kept] * kept)
+    count = max(1, round(fraction * len(differences)))
+    largest = sorted(differences, reverse=True)[:count]
+    assert losses.mean().item() == pytest.approx(sum(largest) / count, abs=1e-9)
+    gradients = sorted(d_pos.grad.tolist())
+    assert gradients == pytest.approx([0.0] * (len(differences) - count) + [1 / count] * count)
     assert loss.seen["margin"].item() == -largest[-1]
 
 
-def test_hard_is_what_is_hard_by_the_codes_and_of_equally_hard_triplets_the_first_are_kept():
+def test_hardness_is_measured_on_the_codes_and_ties_keep_the_first_triplets():
     positive, mined = torch.tensor([0.1, 0.9, 0.2, 0.3]), torch.tensor([0.5, 0.25, 0.5, 0.5])
     triplets = Triplets(None, positive, torch.zeros(4), None, mined=mined)
     assert hardest_fraction.build(1 / 2)(triplets).tolist() == pytest.approx([0.2, 0.0, 0.4, 0.0])
 
 
-def test_the_whole_batch_is_the_hinge_that_never_truncates():
+def test_a_fraction_of_one_is_the_hinge_that_never_truncates():
     """Sec. 3.1: a margin of 2 is at least as large as any difference of unit descriptors."""
     d_pos, d_neg = 2 * torch.rand(2, 20, generator=torch.Generator().manual_seed(0))
     losses = hardest_fraction.build(1.0)(drawn(d_pos, d_neg))
@@ -152,11 +152,11 @@ def test_the_whole_batch_is_the_hinge_that_never_truncates():
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 @given(seed=seeds, n=st.integers(2, 6), k=st.integers(2, 8))
-def test_the_whole_objective_is_the_papers(name, seed, n, k):
+def test_the_whole_objective_equals_the_papers(name, seed, n, k):
     _, literal, power, scope = OBJECTIVES[name]
     anchors, positives = raw(seed, n, k), raw(seed + 1, n, k)
     weights = torch.rand(n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    found = objective(name, anchors, positives, weights).item()
+    measured = objective(name, anchors, positives, weights).item()
     expected = oracles.batch_loss(
         anchors.tolist(),
         positives.tolist(),
@@ -166,43 +166,43 @@ def test_the_whole_objective_is_the_papers(name, seed, n, k):
         t=1.0,
         weights=weights.tolist(),
     )
-    assert found == pytest.approx(expected, abs=1e-6)
+    assert measured == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
-def test_the_gradient_of_the_whole_objective_is_the_slope_of_the_papers(name):
+def test_the_gradient_of_the_whole_objective_equals_the_papers_slope(name):
     _, literal, power, scope = OBJECTIVES[name]
     n, k = 3, 4
     anchors, positives = raw(5, n, k).requires_grad_(), raw(6, n, k).requires_grad_()
     objective(name, anchors, positives).backward()
 
-    def of_flat(values: list[float]) -> float:
+    def flat_loss(values: list[float]) -> float:
         rows = [values[i * k : (i + 1) * k] for i in range(2 * n)]
         return oracles.batch_loss(rows[:n], rows[n:], literal, scope=scope, power=power, t=1.0)
 
-    at = anchors.flatten().tolist() + positives.flatten().tolist()
-    found = torch.cat([anchors.grad.flatten(), positives.grad.flatten()]).tolist()
-    assert found == pytest.approx(oracles.slope(of_flat, at), abs=1e-6)
-    assert max(map(abs, found)) > 0.01
+    point = anchors.flatten().tolist() + positives.flatten().tolist()
+    gradient = torch.cat([anchors.grad.flatten(), positives.grad.flatten()]).tolist()
+    assert gradient == pytest.approx(oracles.slope(flat_loss, point), abs=1e-6)
+    assert max(map(abs, gradient)) > 0.01
 
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["identical", "opposite"])
-def test_identical_and_opposite_pairs_leave_loss_and_gradient_finite(name, dtype, kind):
+def test_identical_and_opposite_pairs_have_finite_loss_and_gradient(name, dtype, kind):
     anchors = F.normalize(raw(9, 4, 8), dim=1)
     anchors = torch.cat([anchors, anchors]).to(dtype).requires_grad_()
     positives = (anchors if kind == "identical" else -anchors).detach().clone().requires_grad_()
-    both, parts = torch.stack([anchors, positives]), whole(name, floor=0.008)
-    losses = parts.loss(parts.triplets(Descriptions(both, both)))
+    descriptors, built = torch.stack([anchors, positives]), assemble(name, floor=0.008)
+    losses = built.loss(built.triplets(Descriptions(descriptors, descriptors)))
     losses.mean().backward()
     for tensor in (losses, anchors.grad, positives.grad):
         assert torch.isfinite(tensor).all()
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "mixed_hinge", "stacked_hinge"])
-def test_under_sosnets_negatives_a_batch_of_identical_descriptors_has_finite_gradients(loss):
-    made = build_objective(replace(SOSNET, loss=part(loss)))
-    both = torch.ones(2, 3, 8, requires_grad=True)
-    made.loss(made.triplets(Descriptions(both, F.normalize(both, dim=-1)))).sum().backward()
-    assert torch.isfinite(both.grad).all()
+def test_identical_descriptors_have_finite_gradients_under_sosnets_negatives(loss):
+    built = build_objective(replace(SOSNET, loss=part(loss)))
+    batch = torch.ones(2, 3, 8, requires_grad=True)
+    built.loss(built.triplets(Descriptions(batch, F.normalize(batch, dim=-1)))).sum().backward()
+    assert torch.isfinite(batch.grad).all()

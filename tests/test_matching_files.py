@@ -39,12 +39,12 @@ FEW = Detector(most=150)
 
 
 def quiet(line: str) -> None:
-    """In place of print."""
+    """Replace print."""
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two overlapping cuts of a texture, one in a folder below, and a file that is no image."""
+    """Two overlapping crops of a texture, one in a subfolder, and a file that is no image."""
     folder = tmp_path_factory.mktemp("images")
     (folder / "below").mkdir()
     whole = texture(size=240)
@@ -56,14 +56,14 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def out(images: Path) -> Path:
-    """The files that the command makes of them."""
+    """The files that the command makes of `images`."""
     folder = images.parent / f"{images.name}_out"
     options = ["--descriptor", "sift", "--most", "150", "--ratio", "0.9"]
     assert command.main(["folder", str(images), str(folder), *options]) == 0
     return folder
 
 
-def test_features_lie_as_hloc_reads_them(images: Path, out: Path) -> None:
+def test_features_have_hlocs_layout(images: Path, out: Path) -> None:
     with h5py.File(out / "features.h5") as file:
         assert sorted(file) == ["below", "one.png"]
         for name in ("one.png", "below/two.png"):
@@ -75,7 +75,7 @@ def test_features_lie_as_hloc_reads_them(images: Path, out: Path) -> None:
             assert tuple(group["image_size"]) == expected.size
 
 
-def test_matches_lie_as_hloc_reads_them(out: Path) -> None:
+def test_matches_have_hlocs_layout(out: Path) -> None:
     with h5py.File(out / "features.h5") as features, h5py.File(out / "matches.h5") as matches:
         names = ("below/two.png", "one.png")
         described = [files.read_descriptors(features, name) for name in names]
@@ -107,7 +107,7 @@ def test_the_database_holds_cameras_keypoints_and_matches(out: Path) -> None:
         np.testing.assert_array_equal(stored, files.read_matches(matches, names))
         assert database.num_verified_image_pairs() == 0
         cameras = [database.read_camera(image.camera_id) for image in images]
-        assert [(of.width, of.height) for of in cameras] == [(220, 230), (200, 240)]
+        assert [(camera.width, camera.height) for camera in cameras] == [(220, 230), (200, 240)]
 
 
 def test_bits_in_a_file_are_read_as_bits(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_bits_in_a_file_are_read_as_bits(tmp_path: Path) -> None:
         np.testing.assert_array_equal(files.read_descriptors(file, "one"), bits)
 
 
-def test_places_are_those_of_the_image_before_it_was_reduced(
+def test_keypoints_are_in_pixels_of_the_image_before_reduction(
     tmp_path: Path,
 ) -> None:
     large = cv2.resize(texture(size=240), None, fx=3, fy=3, interpolation=cv2.INTER_CUBIC)
@@ -127,20 +127,20 @@ def test_places_are_those_of_the_image_before_it_was_reduced(
     out, settings = tmp_path / "out", Settings(longest_side=240)
     describe_and_match(tmp_path, out, FEW, find("sift"), settings, log=quiet)
     with h5py.File(out / "features.h5") as file:
-        places = file["large.jpg"]["keypoints"][()]
+        positions = file["large.jpg"]["keypoints"][()]
         assert tuple(file["large.jpg"]["image_size"]) == (720, 720)
-    at_once = describe(texture(size=240), FEW, find("sift")).position
-    apart = np.linalg.norm(places[:, None] - (3 * at_once + 1), axis=2).min(axis=1)
-    assert np.median(apart) < 1
+    reduced = describe(texture(size=240), FEW, find("sift")).position
+    distances = np.linalg.norm(positions[:, None] - (3 * reduced + 1), axis=2).min(axis=1)
+    assert np.median(distances) < 1
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_turned_photographs_are_described_upright_at_their_stored_places(
+def test_turned_photographs_are_described_upright_with_stored_positions(
     tmp_path: Path, orientation: int
 ) -> None:
-    undone = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}
+    inverse = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}
     upright = Image.fromarray(texture(size=240)[:200])
-    stored = upright.transpose(undone[orientation]) if orientation > 1 else upright
+    stored = upright.transpose(inverse[orientation]) if orientation > 1 else upright
     exif = Image.Exif()
     exif[274] = orientation
     for name in ("1 a.png", "2.png"):
@@ -154,11 +154,11 @@ def test_turned_photographs_are_described_upright_at_their_stored_places(
     assert (np.asarray(stored)[y, x] == grey_values).mean() > 0.98
 
 
-def test_pictures_can_be_written_beside_colmap() -> None:
+def test_images_can_be_written_with_colmap_loaded() -> None:
     write = "import io, numpy; Image.fromarray(numpy.ones((9, 9), 'u1')).save(io.BytesIO(), 'png')"
     code = f"import lib.matching.files\nfrom PIL import Image\n{write}\nprint('written')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "written\n", done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.stdout == "written\n", process.stderr
 
 
 def test_the_readmes_example_finds_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,38 +168,38 @@ def test_the_readmes_example_finds_matches(tmp_path: Path, monkeypatch: pytest.M
     Image.fromarray(whole[:, :200]).save(tmp_path / "1.png")
     Image.fromarray(whole[10:, 20:]).save(tmp_path / "2.png")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    exec(example, names)
-    assert len(names["matches"]) > 40
+    namespace: dict[str, object] = {}
+    exec(example, namespace)
+    assert len(namespace["matches"]) > 40
 
 
 def test_nothing_is_overwritten(images: Path, out: Path, capsys) -> None:
     before = (out / "database.db").read_bytes()
     assert command.main(["folder", str(images), str(out), "--descriptor", "sift"]) == 1
     assert "different most" in capsys.readouterr().err
-    same = ["--descriptor", "sift", "--most", "150", "--ratio", "0.9"]
-    assert command.main(["folder", str(images), str(out), *same]) == 0
+    options = ["--descriptor", "sift", "--most", "150", "--ratio", "0.9"]
+    assert command.main(["folder", str(images), str(out), *options]) == 0
     assert "finished already" in capsys.readouterr().out
-    assert command.main(["folder", str(images), str(images), *same]) == 1
+    assert command.main(["folder", str(images), str(images), *options]) == 1
     assert (out / "database.db").read_bytes() == before
 
 
-def test_a_try_without_a_model_leaves_nothing_in_the_next_ones_way(images: Path, tmp_path: Path) -> None:
+def test_an_attempt_without_a_model_leaves_no_files(images: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     describe_and_match(images, out, FEW, find("sift"), log=quiet)
     before = sorted(path.name for path in out.iterdir())
     for _ in range(2):
-        # Cuts of one plane have no parallax, so that no two of them begin a model.
+        # Crops of one plane have no parallax, so that no two of them start a model.
         assert not files.sparse_models(out / "database.db", images, out / "models")
         assert sorted(path.name for path in out.iterdir()) == before
 
 
 @pytest.fixture
 def mixed(images: Path, tmp_path: Path) -> tuple[Path, list[str], list[str]]:
-    """A folder of what people have in one, the names that can be used and those that cannot."""
+    """A folder such as people have, the names of its usable files and of its unusable ones."""
     folder = tmp_path / "mixed"
     shutil.copytree(images, folder)
-    good, grey = ["below/two.png", "holiday 1.jpg", "one.png"], Image.fromarray(texture(size=240))
+    usable, grey = ["below/two.png", "holiday 1.jpg", "one.png"], Image.fromarray(texture(size=240))
     grey.save(folder / "holiday 1.jpg")
     grey.save(folder / "below-two.png")
     for name in ("3.webp", "4.gif"):
@@ -209,32 +209,32 @@ def mixed(images: Path, tmp_path: Path) -> tuple[Path, list[str], list[str]]:
     for name in ("photo.HEIC", "paper.pdf", "._1.jpg"):
         (folder / name).write_bytes(b"%PDF" + bytes(99))
     (folder / "cut.jpg").write_bytes((folder / "holiday 1.jpg").read_bytes()[:-2000])
-    bad = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    # Which of two names that become one is used, their order says.
-    good[0] = "below-two.png"
-    return folder, good, sorted(bad - set(good))
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    # The order of two names that become one decides which is used.
+    usable[0] = "below-two.png"
+    return folder, usable, sorted(names - set(usable))
 
 
-def test_what_cannot_be_used_is_set_aside_and_listed(mixed, tmp_path: Path, capsys) -> None:
-    folder, good, bad = mixed
+def test_unusable_files_are_set_aside_and_listed(mixed, tmp_path: Path, capsys) -> None:
+    folder, usable, unusable = mixed
     options = ["folder", str(folder), str(tmp_path / "out"), "--descriptor", "sift", "--most", "99"]
     assert command.main([*options, "--strict"]) == 1
-    headers = [name for name in bad if name not in ("cut.jpg", "plain.png")]
+    headers = [name for name in unusable if name not in ("cut.jpg", "plain.png")]
     captured = capsys.readouterr()
     assert all(name in captured.err for name in headers)
     assert captured.out == ""
     assert not (tmp_path / "out").exists()
     assert command.main(options) == 0
-    told = capsys.readouterr().out
-    assert [name for name in bad if f"set aside: {name} " not in told] == []
+    stdout = capsys.readouterr().out
+    assert [name for name in unusable if f"set aside: {name} " not in stdout] == []
     with h5py.File(tmp_path / "out" / "features.h5") as file:
-        assert sorted(file) == good
+        assert sorted(file) == usable
     with pycolmap.Database.open(tmp_path / "out" / "database.db") as database:
-        assert sorted(image.name for image in database.read_all_images()) == good
+        assert sorted(image.name for image in database.read_all_images()) == usable
 
 
 def write_header(path: Path, *size: int) -> None:
-    """A PNG of grey values, of this width and height, that ends where its pixels would begin."""
+    """Write a grey PNG of this width and height that ends where its pixels would begin."""
     content = b"\x89PNG\r\n\x1a\n"
     for kind, chunk in ((b"IHDR", struct.pack(">2I5B", *size, 8, 0, 0, 0, 0)), (b"IDAT", b"")):
         content += struct.pack(">I", len(chunk)) + kind + chunk
@@ -263,7 +263,7 @@ def test_an_images_size_is_judged_by_its_header(
 
 
 def test_images_of_61_megapixels_are_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Their pixels, which are not there, look like a smaller image's.
+    # A smaller image stands in for the missing pixels.
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
     monkeypatch.setattr(reading, "decode_grey", lambda *_: texture(size=240))
     for name in ("1.png", "2.png"):
@@ -274,26 +274,26 @@ def test_images_of_61_megapixels_are_described(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("stopped", ["write_features", "write_matches", "write_pairs"])
-def test_a_stopped_run_goes_on_to_the_same_bits(
+def test_a_stopped_run_resumes_to_the_same_bits(
     images: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: str
 ) -> None:
-    calls, written = [], getattr(files, stopped)
+    calls, write = [], getattr(files, stopped)
 
-    def stop(*given: object) -> None:
-        calls.append(given)
+    def stop(*args: object) -> None:
+        calls.append(args)
         if len(calls) == (2 if stopped == "write_features" else 1):
             raise KeyboardInterrupt
-        written(*given)
+        write(*args)
 
     options = ["--descriptor", "sift", "--most", "150", "--ratio", "0.9"]
-    again = ["folder", str(images), str(tmp_path / "again"), *options]
+    argv = ["folder", str(images), str(tmp_path / "again"), *options]
     monkeypatch.setattr(files, stopped, stop)
-    assert command.main(again) == 130
-    assert command.main([*again, "--upright"]) == 1
+    assert command.main(argv) == 130
+    assert command.main([*argv, "--upright"]) == 1
     with locked(tmp_path / "again" / ".lock"):
-        assert command.main(again) == 1
+        assert command.main(argv) == 1
     (tmp_path / "again" / "features.1.half.h5").touch()
-    assert command.main(again) == 0
+    assert command.main(argv) == 0
     assert len(calls) == (3 if stopped == "write_features" else 2)
     for name in ("features.h5", "matches.h5", "pairs.txt", "database.db"):
         # The header of a database counts how often it was opened.
@@ -305,7 +305,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     )
 
 
-def test_ctrl_c_while_images_are_described_prints_a_line_and_keeps_them(
+def test_ctrl_c_during_description_prints_a_line_and_keeps_descriptors(
     images: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "images").mkdir()
@@ -313,12 +313,12 @@ def test_ctrl_c_while_images_are_described_prints_a_line_and_keeps_them(
         shutil.copy(images / "one.png", tmp_path / "images" / f"{number}.png")
     out = tmp_path / "out"
     options = ["folder", str(tmp_path / "images"), str(out), "--descriptor", "sift", "--threads", "1"]
-    # Names without those of files that are being written.
+    # Files that are still being written have other names.
     described = partial(out.glob, "parts/" + 64 * "?" + ".h5")
-    status, said, err = interrupted(["lib.commands.describe", *options], lambda: [*described()])
-    assert (status, err) == (130, "")
-    assert said.startswith("\nStopped. ")
-    assert len(said.splitlines()) == 2
+    status, stdout, stderr = interrupted(["lib.commands.describe", *options], lambda: [*described()])
+    assert (status, stderr) == (130, "")
+    assert stdout.startswith("\nStopped. ")
+    assert len(stdout.splitlines()) == 2
     assert sorted(path.name for path in out.iterdir()) == ["describe.json", "parts"]
     assert [*described()], "what was described is kept"
 
@@ -337,7 +337,7 @@ def test_a_known_camera_is_written(images: Path, tmp_path: Path) -> None:
         assert camera.has_prior_focal_length
 
 
-def test_of_several_models_the_largest_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_largest_of_several_models_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(_: Path, out: Path, __: Path) -> None:
         for number, (images, points) in enumerate([(3, 20), (5, 20), (5, 40)]):
             options = pycolmap.SyntheticDatasetOptions(
@@ -370,7 +370,7 @@ def test_hlocs_keypoints_of_16_bits_are_refused(images: Path, out: Path, tmp_pat
     assert not list(tmp_path.glob("*.db"))
 
 
-# What a file of pairs holds, and what is said of it.
+# Content of a file of pairs -> texts in the output.
 PAIRS = {
     "one.png three.png\nbelow/two.png one.png\none.png": ("'one.png three.png'", "'one.png'"),
     "one.png notes.txt": ("set aside",),
@@ -378,16 +378,16 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("written", PAIRS)
-def test_a_file_of_pairs_is_read_before_anything_is_described(
-    images: Path, tmp_path: Path, capsys, written: str
+@pytest.mark.parametrize("content", PAIRS)
+def test_a_file_of_pairs_is_checked_before_images_are_described(
+    images: Path, tmp_path: Path, capsys, content: str
 ) -> None:
     pairs = tmp_path / "pairs.txt"
-    pairs.write_text(written)
+    pairs.write_text(content)
     options = ["--descriptor", "sift", "--pairs", str(pairs)]
     assert command.main(["folder", str(images), str(tmp_path / "out"), *options]) == 1
     captured = capsys.readouterr()
-    assert all(text in captured.err + captured.out for text in PAIRS[written])
+    assert all(text in captured.err + captured.out for text in PAIRS[content])
     assert not (tmp_path / "out").exists()
 
 
@@ -404,17 +404,17 @@ def test_names_with_spaces_and_dots_are_read_from_a_file_of_pairs(tmp_path: Path
         *(f"--longest-side {value}" for value in (0, -1)),
     ],
 )
-def test_what_is_wrong_from_the_start_is_refused_before_anything_is_described(
+def test_invalid_options_are_refused_before_images_are_described(
     images: Path, tmp_path: Path, capsys, options: str
 ) -> None:
-    whole = ["folder", str(images), str(tmp_path / "out"), "--descriptor", "sift", *options.split()]
-    assert command.main(whole) == 1
+    argv = ["folder", str(images), str(tmp_path / "out"), "--descriptor", "sift", *options.split()]
+    assert command.main(argv) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("magnification", "warnings"), [(2.9, 1), (3, 0)])
-def test_a_magnification_below_3_is_warned_of(
+def test_a_magnification_below_3_gives_a_warning(
     images: Path, tmp_path: Path, capsys, magnification: float, warnings: int
 ) -> None:
     options = ["--descriptor", "sift", "--magnification", str(magnification)]
@@ -422,7 +422,7 @@ def test_a_magnification_below_3_is_warned_of(
     assert capsys.readouterr().out.count("magnification below 3 is small") == warnings
 
 
-def test_a_folder_within_the_images_stands_in_no_later_ones_way(images: Path, tmp_path: Path) -> None:
+def test_output_folders_within_the_images_are_not_read(images: Path, tmp_path: Path) -> None:
     folder = tmp_path / "images"
     shutil.copytree(images, folder)
     for name in ("out", "again"):
@@ -432,10 +432,10 @@ def test_a_folder_within_the_images_stands_in_no_later_ones_way(images: Path, tm
 
 
 def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:
-    greys = [cv2.cvtColor(of, cv2.COLOR_RGB2GRAY) for of in (data.astronaut(), data.coffee())]
-    greys = [cv2.resize(of, (240, 180), interpolation=cv2.INTER_AREA) for of in greys]
+    greys = [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (data.astronaut(), data.coffee())]
+    greys = [cv2.resize(image, (240, 180), interpolation=cv2.INTER_AREA) for image in greys]
     size = SyntheticSize(views=5)
-    site = plan_site([of.shape for of in greys], size, np.random.default_rng(0))
+    site = plan_site([image.shape for image in greys], size, np.random.default_rng(0))
     images, out = tmp_path / "images", tmp_path / "out"
     images.mkdir()
     for number in range(len(site.cameras)):

@@ -1,4 +1,4 @@
-"""Photographs as people have them: read, or refused by name."""
+"""Users' photographs: read, or refused with the name of the file."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ def saved(folder: Path, name: str, image: Image.Image, **options: object) -> Pat
     return folder / name
 
 
-def test_grey_values_are_those_of_the_file(tmp_path: Path) -> None:
+def test_grey_values_equal_those_of_the_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_grey(saved(tmp_path, "a.png", Image.fromarray(GREY))), GREY)
 
 
-def test_sixteen_bits_are_brought_to_eight(tmp_path: Path) -> None:
+def test_sixteen_bits_are_reduced_to_eight(tmp_path: Path) -> None:
     wide = Image.fromarray(GREY.astype(np.uint16) * 257)
     np.testing.assert_array_equal(read_grey(saved(tmp_path, "a.png", wide)), GREY)
 
 
-def test_sixteen_bits_in_colour_are_read_as_grey_of_eight(tmp_path: Path) -> None:
+def test_colour_of_sixteen_bits_is_read_as_grey_of_eight(tmp_path: Path) -> None:
     colour = np.random.default_rng(1).integers(0, 65536, (40, 60, 3)).astype(np.uint16)
     cv2.imwrite(str(tmp_path / "a.png"), colour)
     expected = cv2.cvtColor((colour / 257).astype(np.float32), cv2.COLOR_BGR2GRAY)
     assert np.abs(read_grey(tmp_path / "a.png") - expected).max() < 2
 
 
-def test_what_a_camera_left_in_the_low_bits_of_sixteen_is_refused(tmp_path: Path) -> None:
+def test_data_in_the_low_bits_of_sixteen_alone_is_refused(tmp_path: Path) -> None:
     low = (GREY.astype(np.uint16) * 257) >> 4
     with pytest.raises(ValueError, match=r"a\.png holds 16 bits .* bits would keep 16 grey values"):
         read_grey(saved(tmp_path, "a.png", Image.fromarray(low)))
     read_grey(saved(tmp_path, "b.png", Image.fromarray(low << 4)))
 
 
-def test_an_alpha_channel_is_passed_over_unless_it_hides_something(tmp_path: Path) -> None:
+def test_an_alpha_channel_is_ignored_unless_it_hides_a_pixel(tmp_path: Path) -> None:
     image = Image.fromarray(GREY).convert("RGBA")
     assert np.abs(read_grey(saved(tmp_path, "a.png", image)).astype(int) - GREY).max() <= 1
     image.putpixel((3, 4), (0, 0, 0, 128))
@@ -50,7 +50,7 @@ def test_an_alpha_channel_is_passed_over_unless_it_hides_something(tmp_path: Pat
         read_grey(saved(tmp_path, "a.png", image))
 
 
-def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_path: Path) -> None:
+def test_an_image_turned_by_its_camera_is_refused_or_read_as_requested(tmp_path: Path) -> None:
     smooth = cv2.GaussianBlur(GREY, (0, 0), 5)
     exif = Image.Exif()
     exif[274] = 6
@@ -62,7 +62,7 @@ def test_an_image_that_its_camera_turned_is_refused_or_read_as_asked_for(tmp_pat
     assert np.abs(read_grey(path, orientation="turned") - upright).max() < 10
 
 
-def test_what_is_no_image_or_too_large_a_one_is_refused_by_name(tmp_path: Path) -> None:
+def test_truncated_and_too_large_images_are_refused_by_name(tmp_path: Path) -> None:
     path = saved(tmp_path, "a.png", Image.fromarray(GREY))
     with pytest.raises(ValueError, match=r"a\.png is 60 by 40 px"):
         read_grey(path, most_pixels=2000)

@@ -1,4 +1,4 @@
-"""Keypoints of a whole image: where they are, how large, of what shape, turned which way."""
+"""Keypoints of a whole image: their positions, scales, affine shapes and orientations."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lib.features.detectors import KINDS, Detector, as_tensor, detect, regions
 from lib.features.keypoints import Keypoints
 from lib.features.patches import MAGNIFICATION, extract
 
-# Those that need no checkpoint.
+# Kinds that need no checkpoint.
 ALL = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "keynet"])
 SHAPED = pytest.mark.parametrize("affine", [False, True])
 
 
 def blob(axes: tuple[float, float], degrees: float = 0.0, size: int = 128) -> np.ndarray:
-    """A bright Gaussian in the middle, its first axis so many degrees from +x towards +y."""
+    """Draw a bright Gaussian in the middle, its first axis at `degrees` from +x towards +y."""
     x, y = np.meshgrid(np.arange(size) - 63.0, np.arange(size) - 60.0)
     turn = np.deg2rad(degrees)
     along, across = x * np.cos(turn) + y * np.sin(turn), y * np.cos(turn) - x * np.sin(turn)
@@ -28,7 +28,7 @@ def blob(axes: tuple[float, float], degrees: float = 0.0, size: int = 128) -> np
 
 
 def texture(seed: int = 0, size: int = 200) -> np.ndarray:
-    """Blobs, edges and corners of several sizes."""
+    """Draw blobs, edges and corners of several sizes."""
     rng = np.random.default_rng(seed)
     smooth = sum(s * gaussian_filter(rng.standard_normal((size, size)), s) for s in (1.5, 3, 6))
     steps = np.kron(rng.integers(0, 2, (size // 20, size // 20)), np.ones((20, 20)))
@@ -36,24 +36,24 @@ def texture(seed: int = 0, size: int = 200) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["dog", "hessian"])
-def test_a_blob_is_found_where_it_is_at_its_own_scale(kind: str) -> None:
-    found = detect(blob((6, 6)), Detector(kind, upright=True))
-    assert found.position[0] == pytest.approx([63, 60], abs=0.6)
-    assert found.scale[0] == pytest.approx(6, rel=0.2)
+def test_a_blob_is_detected_at_its_position_and_scale(kind: str) -> None:
+    keypoints = detect(blob((6, 6)), Detector(kind, upright=True))
+    assert keypoints.position[0] == pytest.approx([63, 60], abs=0.6)
+    assert keypoints.scale[0] == pytest.approx(6, rel=0.2)
 
 
 def test_colmaps_keypoints_have_opencvs_scale_and_orientation_where_both_find_one() -> None:
     opencvs, colmaps = (
         detect(texture(size=400), Detector(kind, most=4000)) for kind in ("dog", "colmap")
     )
-    both = opencvs.maps[:, None] - colmaps.maps
-    near = np.linalg.norm(both[..., 2], axis=2) < 0.2
+    differences = opencvs.maps[:, None] - colmaps.maps
+    near = np.linalg.norm(differences[..., 2], axis=2) < 0.2
     first, second = near.nonzero()
     assert len(np.unique(first)) > 0.7 * len(opencvs)
     scales = colmaps.scale[second] / opencvs.scale[first]
     assert np.median(scales) == pytest.approx(1, abs=0.01)
-    # A place may have two orientations, of which one is compared with the other.
-    turned = np.linalg.norm(both[first, second, :, 0], axis=1) / opencvs.scale[first]
+    # A position may have two orientations, so that one is compared with the other.
+    turned = np.linalg.norm(differences[first, second, :, 0], axis=1) / opencvs.scale[first]
     assert np.median(turned) < 0.1
     assert np.median(colmaps.position[second] - opencvs.position[first], axis=0) == pytest.approx(
         [0, 0], abs=0.02
@@ -61,15 +61,15 @@ def test_colmaps_keypoints_have_opencvs_scale_and_orientation_where_both_find_on
 
 
 def test_an_affine_shape_is_that_of_the_blob() -> None:
-    found = detect(blob((9, 5), degrees=30), Detector("hessian", affine=True, upright=True))
-    u, lengths, _ = np.linalg.svd(found.maps[0, :, :2])
+    keypoints = detect(blob((9, 5), degrees=30), Detector("hessian", affine=True, upright=True))
+    u, lengths, _ = np.linalg.svd(keypoints.maps[0, :, :2])
     assert lengths[0] / lengths[1] == pytest.approx(9 / 5, rel=0.25)
     assert abs(u[:, 0] @ [np.cos(np.pi / 6), np.sin(np.pi / 6)]) > 0.98
 
 
 @ALL
 @SHAPED
-def test_the_strongest_come_first_and_no_more_than_asked_for(kind: str, affine: bool) -> None:
+def test_the_strongest_keypoints_come_first_up_to_the_limit(kind: str, affine: bool) -> None:
     few = detect(texture(), Detector(kind, affine, most=20))
     assert 0 < len(few) <= 20
     assert (np.diff(few.scores) <= 0).all()
@@ -80,29 +80,32 @@ def test_the_strongest_come_first_and_no_more_than_asked_for(kind: str, affine: 
 @SHAPED
 def test_patches_turn_with_the_image(kind: str, affine: bool) -> None:
     image = texture(1)
-    # By a quarter, to the left: (x, y) comes to (y, 199 - x).
+    # A quarter turn to the left moves (x, y) to (y, 199 - x).
     turned = np.rot90(image).copy()
     detector = Detector(kind, affine, most=40)
     first, second = detect(image, detector), detect(turned, detector)
     expected = np.column_stack([first.position[:, 1], 199 - first.position[:, 0]])
-    apart = np.linalg.norm(expected[:, None] - second.position, axis=2)
-    alike = []
-    for one, other in zip(*np.nonzero(apart < 1), strict=True):
-        patches = [extract(i, r[[k]])[0] for i, r, k in ((image, first, one), (turned, second, other))]
-        alike.append(np.corrcoef(patches[0].ravel(), patches[1].ravel())[0, 1])
-    assert np.mean(np.array(alike) > 0.9) > 0.5
-    assert len(alike) >= 10
+    distances = np.linalg.norm(expected[:, None] - second.position, axis=2)
+    correlations = []
+    for first_index, second_index in zip(*np.nonzero(distances < 1), strict=True):
+        patches = [
+            extract(i, r[[k]])[0]
+            for i, r, k in ((image, first, first_index), (turned, second, second_index))
+        ]
+        correlations.append(np.corrcoef(patches[0].ravel(), patches[1].ravel())[0, 1])
+    assert np.mean(np.array(correlations) > 0.9) > 0.5
+    assert len(correlations) >= 10
 
 
 @ALL
 @SHAPED
 def test_upright_keypoints_are_not_turned(kind: str, affine: bool) -> None:
-    found = detect(texture(), Detector(kind, affine, most=30, upright=True))
+    keypoints = detect(texture(), Detector(kind, affine, most=30, upright=True))
     # An upright frame leaves the vertical in place.
-    np.testing.assert_allclose(found.maps[:, 0, 1], 0, atol=1e-3)
-    assert (found.maps[:, 1, 1] > 0).all()
-    places = np.column_stack([found.position, found.scale])
-    assert len(np.unique(places.round(3), axis=0)) == len(found)
+    np.testing.assert_allclose(keypoints.maps[:, 0, 1], 0, atol=1e-3)
+    assert (keypoints.maps[:, 1, 1] > 0).all()
+    positions_and_scales = np.column_stack([keypoints.position, keypoints.scale])
+    assert len(np.unique(positions_and_scales.round(3), axis=0)) == len(keypoints)
 
 
 @ALL
@@ -115,16 +118,16 @@ def test_an_image_of_one_colour_has_no_keypoints(kind: str, affine: bool, value:
 @pytest.mark.parametrize("magnification", [6.0, 9])
 def test_patches_are_those_of_kornias_pyramid(magnification: float) -> None:
     image = texture(size=320)[:301, :259]
-    found = detect(image, Detector("hessian", affine=True, most=150))
-    found.maps[0, :, :2] *= 12
-    maps = scale_laf(torch.from_numpy(found.maps)[None], float(magnification))
+    keypoints = detect(image, Detector("hessian", affine=True, most=150))
+    keypoints.maps[0, :, :2] *= 12
+    maps = scale_laf(torch.from_numpy(keypoints.maps)[None], float(magnification))
     theirs = 255 * extract_patches_from_pyramid(as_tensor(image), maps, 64)[0, :, 0]
-    ours = extract(image, found, magnification)
-    assert ours.shape == (len(found), 64, 64)
+    ours = extract(image, keypoints, magnification)
+    assert ours.shape == (len(keypoints), 64, 64)
     assert np.abs(ours - theirs.numpy()).max() < 0.6
 
 
-def test_a_patch_shows_what_lies_around_its_keypoint() -> None:
+def test_a_patch_shows_the_surroundings_of_its_keypoint() -> None:
     x, y = np.meshgrid(np.arange(120), np.arange(100))
     upright = regions(Keypoints(np.array([[50.0, 40.0]]), np.array([4.0]), np.array([0.0])))
     half = 24 * (1 - 1 / 64)
@@ -136,10 +139,10 @@ def test_a_patch_shows_what_lies_around_its_keypoint() -> None:
 
 @pytest.fixture(params=[True, False], ids=["published", "bare"])
 def keynet(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A checkpoint of Key.Net with weights at random, in the layout of the published one or bare."""
+    """A checkpoint of Key.Net with random weights, in the published layout or bare."""
     torch.manual_seed(0)
     weights = KeyNet(pretrained=False).state_dict()
-    # Else its last rectifier may leave nothing.
+    # Otherwise the last rectifier may leave nothing.
     weights["last_conv.0.weight"].abs_()
     torch.save(
         {"state_dict": weights, "epoch": 3} if request.param else weights, tmp_path / "keynet.pth"
@@ -147,22 +150,24 @@ def keynet(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "keynet.pth"
 
 
-def test_a_file_that_is_not_key_net_s_is_told_with_what_is_wrong(tmp_path: Path) -> None:
+def test_a_file_that_is_not_key_nets_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "empty.pth").touch()
     with pytest.raises(ValueError, match=r"empty\.pth does not hold .* Key.Net: EOFError"):
         detect(texture(), Detector("keynet", weights=tmp_path / "empty.pth"))
 
 
-def test_keynet_detects_by_the_weights_of_a_file(keynet: Path) -> None:
-    found = detect(texture(), Detector("keynet", most=50, upright=True, weights=keynet))
-    held = torch.load(keynet, weights_only=True)
+def test_keynet_detects_with_the_weights_of_a_file(keynet: Path) -> None:
+    keypoints = detect(texture(), Detector("keynet", most=50, upright=True, weights=keynet))
+    checkpoint = torch.load(keynet, weights_only=True)
     theirs = KeyNetDetector(pretrained=False, num_features=50).eval()
-    theirs.model.load_state_dict(held.get("state_dict", held))
+    theirs.model.load_state_dict(checkpoint.get("state_dict", checkpoint))
     with torch.inference_mode():
         maps, scores = theirs(as_tensor(texture()))
-    there = scores[0] > 0
-    assert 10 < len(found) == int(there.sum())
-    np.testing.assert_array_equal(found.position, maps[0, there, :, 2])
-    np.testing.assert_array_equal(found.scores, scores[0, there])
+    detected = scores[0] > 0
+    assert 10 < len(keypoints) == int(detected.sum())
+    np.testing.assert_array_equal(keypoints.position, maps[0, detected, :, 2])
+    np.testing.assert_array_equal(keypoints.scores, scores[0, detected])
     # A patch at the usual magnification is as large as kornia's.
-    np.testing.assert_allclose(MAGNIFICATION * found.maps[:, :, :2], maps[0, there, :, :2], rtol=1e-5)
+    np.testing.assert_allclose(
+        MAGNIFICATION * keypoints.maps[:, :, :2], maps[0, detected, :, :2], rtol=1e-5
+    )

@@ -1,4 +1,4 @@
-"""Descriptors of an image, and matches between those of two, against all pairs."""
+"""Descriptors of an image, and matches between two images against all pairs."""
 
 from __future__ import annotations
 
@@ -31,70 +31,70 @@ def all_distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 @KINDS
-def test_neighbours_are_those_of_all_pairs(kind: str) -> None:
+def test_neighbours_equal_those_of_all_pairs(kind: str) -> None:
     first, second = descriptors(kind, 0, 70), descriptors(kind, 1, 90)
     expected = np.sort(all_distances(first, second), axis=1)[:, :3]
-    distances, found = nearest(first, second, 3)
+    distances, neighbours = nearest(first, second, 3)
     np.testing.assert_allclose(distances, expected, rtol=1e-5)
     rows = np.arange(70)[:, None]
-    np.testing.assert_allclose(all_distances(first, second)[rows, found], expected, rtol=1e-5)
+    np.testing.assert_allclose(all_distances(first, second)[rows, neighbours], expected, rtol=1e-5)
 
 
 @KINDS
 @pytest.mark.parametrize("mutual", [False, True])
 @pytest.mark.parametrize("ratio", [None, 0.9])
-def test_matches_are_those_of_their_definition(kind: str, mutual: bool, ratio: float | None) -> None:
+def test_matches_follow_their_definition(kind: str, mutual: bool, ratio: float | None) -> None:
     first, second = descriptors(kind, 2, 60), descriptors(kind, 3, 50)
-    apart = all_distances(first, second)
-    found = match(first, second, mutual, ratio)
-    assert 0 < len(found) <= 60
-    assert (np.diff(found.first) > 0).all()
-    np.testing.assert_allclose(found.distance, apart[found.first, found.second], rtol=1e-5)
-    np.testing.assert_allclose(found.distance, apart[found.first].min(axis=1), rtol=1e-5)
+    distances = all_distances(first, second)
+    matches = match(first, second, mutual, ratio)
+    assert 0 < len(matches) <= 60
+    assert (np.diff(matches.first) > 0).all()
+    np.testing.assert_allclose(matches.distance, distances[matches.first, matches.second], rtol=1e-5)
+    np.testing.assert_allclose(matches.distance, distances[matches.first].min(axis=1), rtol=1e-5)
     if mutual:
-        np.testing.assert_allclose(found.distance, apart[:, found.second].min(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(matches.distance, distances[:, matches.second].min(axis=0), rtol=1e-5)
     if ratio is not None:
-        assert (found.distance < ratio * np.partition(apart, 1)[found.first, 1]).all()
+        assert (matches.distance < ratio * np.partition(distances, 1)[matches.first, 1]).all()
     if kind == "float":
-        ranked = np.sort(apart, axis=1)
+        ranked = np.sort(distances, axis=1)
         passes = ranked[:, 0] < (ratio or np.inf) * ranked[:, 1]
-        back = apart.argmin(axis=0)[apart.argmin(axis=1)] == np.arange(60)
-        passes = passes & back if mutual else passes
-        assert found.first.tolist() == np.flatnonzero(passes).tolist()
+        is_mutual = distances.argmin(axis=0)[distances.argmin(axis=1)] == np.arange(60)
+        passes = passes & is_mutual if mutual else passes
+        assert matches.first.tolist() == np.flatnonzero(passes).tolist()
 
 
 def test_close_descriptors_have_their_true_distance() -> None:
     first = np.random.default_rng(0).standard_normal((5, 128)).astype(np.float32)
     second = first + np.float32(1e-4)
-    apart = np.linalg.norm(first.astype(float) - second, axis=1)
-    np.testing.assert_allclose(match(first, second).distance, apart, rtol=1e-3)
+    expected = np.linalg.norm(first.astype(float) - second, axis=1)
+    np.testing.assert_allclose(match(first, second).distance, expected, rtol=1e-3)
 
 
 @KINDS
 def test_an_image_without_keypoints_has_no_matches(kind: str) -> None:
-    some = descriptors(kind, 0, 3)
-    for first, second in ((some, some[:0]), (some[:0], some), (some[:0], some[:0])):
+    sample = descriptors(kind, 0, 3)
+    for first, second in ((sample, sample[:0]), (sample[:0], sample), (sample[:0], sample[:0])):
         assert len(match(first, second, ratio=0.8)) == 0
 
 
-def test_with_one_keypoint_there_is_no_second_nearest_to_be_nearer_than() -> None:
-    some = descriptors("float", 0, 3)
-    assert len(match(some, some[:1])) == 1
-    assert len(match(some, some[:1], ratio=0.8)) == 0
+def test_one_keypoint_gives_no_second_nearest_for_the_ratio_test() -> None:
+    sample = descriptors("float", 0, 3)
+    assert len(match(sample, sample[:1])) == 1
+    assert len(match(sample, sample[:1], ratio=0.8)) == 0
 
 
-def test_descriptors_are_those_of_the_patches() -> None:
+def test_descriptors_equal_those_of_the_patches() -> None:
     image, network = texture(), l2net.build(width=0.25).eval()
-    found = detect(image, Detector(most=50))
-    expected = subject.describe(network, extract(image, found))
+    regions = detect(image, Detector(most=50))
+    expected = subject.describe(network, extract(image, regions))
     for descriptor in (network, lambda patches: subject.describe(network, patches)):
         features = describe(image, Detector(most=50), descriptor)
         np.testing.assert_allclose(features.descriptors, expected, atol=1e-6)
-        np.testing.assert_array_equal(features.maps, found.maps)
+        np.testing.assert_array_equal(features.maps, regions.maps)
         assert features.size == (200, 200)
 
 
-def test_no_keypoints_have_descriptors_of_the_right_kind() -> None:
+def test_zero_keypoints_have_descriptors_of_the_right_kind() -> None:
     flat = np.full((60, 80), 9, np.uint8)
     binary = describe(flat, Detector(), l2net_binary.build(width=0.25).eval())
     assert (binary.descriptors.shape, binary.descriptors.dtype) == ((0, 32), np.uint8)
@@ -105,15 +105,15 @@ def test_no_keypoints_have_descriptors_of_the_right_kind() -> None:
 @pytest.mark.parametrize("name", ["sift", "rootsift", "orb"])
 def test_an_image_matches_itself(name: str) -> None:
     features = describe(texture(), Detector(upright=True, most=40), find(name))
-    found = match(features.descriptors, features.descriptors)
-    assert found.first.tolist() == found.second.tolist() == list(range(40))
-    assert (found.distance == 0).all()
+    matches = match(features.descriptors, features.descriptors)
+    assert matches.first.tolist() == matches.second.tolist() == list(range(40))
+    assert (matches.distance == 0).all()
 
 
-def test_patches_of_0_to_1_are_told_from_0_to_255_by_type() -> None:
+def test_the_type_of_patches_tells_0_to_1_from_0_to_255() -> None:
     patches = texture()[: 2 * 64, :64].reshape(2, 64, 64)
     expected = patch_descriptors(find("sift"), patches)
     np.testing.assert_array_equal(patch_descriptors(find("sift"), patches / 255), expected)
-    for other in (patches.astype(np.float32), patches.astype(int)):
+    for unsupported in (patches.astype(np.float32), patches.astype(int)):
         with pytest.raises(ValueError, match="0 to 1"):
-            patch_descriptors(find("sift"), other)
+            patch_descriptors(find("sift"), unsupported)

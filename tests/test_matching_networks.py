@@ -1,4 +1,4 @@
-"""A run's network as a file for others: it describes as before, here and in kornia."""
+"""A run's network as a file for others: it describes as before, in this library and in kornia."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lib.matching.networks import find, folded
 from lib.models import hynet, l2net, l2net_binary, l2net_maps, tfeat
 from lib.study import records
 
-# Of the photographs that the committed networks were trained on.
+# Terms of the photographs that the committed networks were trained on.
 TERMS = (
     "It was trained on photographs of two places: castle-P30, entry-P10 and fountain-P11 of Strecha et "
     "al. (CVPR 2008), taken in Ettlingen, and drone photographs of Caliterra (OpenDroneMap, CC0); and "
@@ -27,7 +27,7 @@ PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed
 
 
 def record(model: str, width: float, **options: object) -> dict:
-    """What of a run's record is needed."""
+    """Return the fields of a run's record that saving a network needs."""
     return {
         "label": "Mine+",
         "train_set": "mini-a",
@@ -51,7 +51,7 @@ def record(model: str, width: float, **options: object) -> dict:
     ("model", "options"),
     [("l2net", {"dropout": 0.1}), ("hynet", {"norm": "frn"}), ("l2net_binary", {"length": 64})],
 )
-def test_a_network_describes_as_before(tmp_path: Path, model: str, options: dict) -> None:
+def test_a_saved_network_describes_as_before(tmp_path: Path, model: str, options: dict) -> None:
     module = {"l2net": l2net, "hynet": hynet, "l2net_binary": l2net_binary}[model]
     network = module.build(width=0.25, **options).eval()
     path = tmp_path / networks.WEIGHTS
@@ -59,29 +59,29 @@ def test_a_network_describes_as_before(tmp_path: Path, model: str, options: dict
     torch.testing.assert_close(find(str(path))(PATCHES), network(PATCHES), rtol=0, atol=0)
 
 
-def test_in_half_the_bytes_it_describes_nearly_as_before(tmp_path: Path) -> None:
+def test_a_file_of_half_the_bytes_describes_nearly_as_before(tmp_path: Path) -> None:
     network = hynet.build(width=0.25).eval()
     whole, half = tmp_path / "whole.safetensors", tmp_path / "half.safetensors"
     networks.save(whole, network, record("hynet", 0.25))
     networks.save(half, network, record("hynet", 0.25), half=True)
     assert half.stat().st_size < 0.55 * whole.stat().st_size
-    found = find(str(half))
-    assert next(found.parameters()).dtype == torch.float32
-    assert (found(PATCHES) * network(PATCHES)).sum(dim=1).min() > 1 - 1e-4
+    loaded = find(str(half))
+    assert next(loaded.parameters()).dtype == torch.float32
+    assert (loaded(PATCHES) * network(PATCHES)).sum(dim=1).min() > 1 - 1e-4
 
 
 @pytest.mark.parametrize("module", [l2net, hynet, l2net_maps, l2net_binary, tfeat])
-def test_folding_batch_norms_leaves_descriptors_as_they_were(module) -> None:
+def test_folding_batch_norms_leaves_descriptors_unchanged(module) -> None:
     network = module.build(width=0.25)
     network.train()(PATCHES)
     network.eval()
-    kept = {name: value.clone() for name, value in network.state_dict().items()}
-    swift = folded(network)
-    of = network.raw if module is l2net_binary else network
-    theirs = swift.raw if module is l2net_binary else swift
-    torch.testing.assert_close(theirs(PATCHES), of(PATCHES), rtol=1e-4, atol=1e-4)
-    assert all(torch.equal(value, kept[name]) for name, value in network.state_dict().items())
-    norms = [layer for layer in swift.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
+    state = {name: value.clone() for name, value in network.state_dict().items()}
+    fused = folded(network)
+    before = network.raw if module is l2net_binary else network
+    after = fused.raw if module is l2net_binary else fused
+    torch.testing.assert_close(after(PATCHES), before(PATCHES), rtol=1e-4, atol=1e-4)
+    assert all(torch.equal(value, state[name]) for name, value in network.state_dict().items())
+    norms = [layer for layer in fused.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
     assert not norms
 
 
@@ -94,11 +94,11 @@ def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours:
     loaded.load_state_dict(safetensors.torch.load_file(path), strict=True)
     torch.testing.assert_close(loaded(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-5)
     image, frame = torch.rand(1, 1, 90, 90), torch.tensor([[[[20.0, 5.0, 44.0], [-5.0, 20.0, 46.0]]]])
-    described = (feature.LAFDescriptor(of)(image, frame) for of in (network, loaded))
-    torch.testing.assert_close(*described, rtol=1e-4, atol=1e-5)
+    descriptors = (feature.LAFDescriptor(model)(image, frame) for model in (network, loaded))
+    torch.testing.assert_close(*descriptors, rtol=1e-4, atol=1e-5)
 
 
-def test_weights_that_kornia_has_downloaded_are_known_by_its_name(tmp_path: Path, monkeypatch) -> None:
+def test_weights_downloaded_by_kornia_are_found_by_its_name(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"liberty_aug.* that kornia has downloaded"):
         find("liberty_aug")
@@ -110,19 +110,19 @@ def test_weights_that_kornia_has_downloaded_are_known_by_its_name(tmp_path: Path
 
 
 @pytest.mark.parametrize("key", COMMITTED)
-def test_a_committed_network_lies_beside_its_record_and_its_card_says_what_that_holds(key: str) -> None:
+def test_a_committed_network_has_a_record_and_a_card_that_agrees_with_it(key: str) -> None:
     folder = networks.NETWORKS / key
     with safe_open(folder / networks.WEIGHTS, "pt") as file:
-        about = file.metadata()
-    record = records.read(folder / networks.RECORD)
-    assert record["weights"] == about["weights"]
-    assert {*record["metrics"]} >= {"herzjesu", "sacre_coeur"}, "the places that are held out"
-    assert not {*record["metrics"]} & {*about["train_set"].split("+")}
-    written = (folder / networks.CARD).read_text(encoding="utf-8")
-    assert written == networks.card(find(key), record, TERMS)
+        metadata = file.metadata()
+    saved_record = records.read(folder / networks.RECORD)
+    assert saved_record["weights"] == metadata["weights"]
+    assert {*saved_record["metrics"]} >= {"herzjesu", "sacre_coeur"}, "the places that are held out"
+    assert not {*saved_record["metrics"]} & {*metadata["train_set"].split("+")}
+    card = (folder / networks.CARD).read_text(encoding="utf-8")
+    assert card == networks.card(find(key), saved_record, TERMS)
 
 
-def test_a_network_of_each_paper_is_at_hand() -> None:
+def test_each_paper_has_a_committed_network() -> None:
     names = sorted(path.parent.name for path in networks.NETWORKS.glob(f"*/{networks.WEIGHTS}"))
     assert names == COMMITTED
     for name in names:

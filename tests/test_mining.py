@@ -68,22 +68,22 @@ def test_each_scope_finds_the_negative_that_the_others_must_not_see():
     anchors, positives = on_circle(0, 10, 120), on_circle(60, 125, 190)
     distance = angular.build(epsilon=0.0)
     # Pair 0: a_0 to a_1 is 10°, p_0 to p_1 65°; across, a_1 to p_0 50° and a_2 to p_0 60°.
-    found = {
+    negatives = {
         scope: hardest(anchors, positives, distance, scope=scope, floor=0.0)
         for scope in ("across", "within", "all")
     }
-    assert (found["within"].query[0].item(), found["within"].patch[0].item()) == (0, 1)
-    assert (found["across"].query[0].item(), found["across"].patch[0].item()) == (3, 1)
+    assert (negatives["within"].query[0].item(), negatives["within"].patch[0].item()) == (0, 1)
+    assert (negatives["across"].query[0].item(), negatives["across"].patch[0].item()) == (3, 1)
     # Pair 2: a_2 to p_1 is 5° and only across sees it; p_2 to p_1 65° is the closest within.
-    assert (found["across"].query[2].item(), found["across"].patch[2].item()) == (2, 4)
-    assert (found["within"].query[2].item(), found["within"].patch[2].item()) == (5, 4)
-    assert (found["all"].query[2].item(), found["all"].patch[2].item()) == (2, 4)
-    d_neg = found["across"].distances(torch.stack([anchors, positives]), distance)
+    assert (negatives["across"].query[2].item(), negatives["across"].patch[2].item()) == (2, 4)
+    assert (negatives["within"].query[2].item(), negatives["within"].patch[2].item()) == (5, 4)
+    assert (negatives["all"].query[2].item(), negatives["all"].patch[2].item()) == (2, 4)
+    d_neg = negatives["across"].distances(torch.stack([anchors, positives]), distance)
     assert d_neg[2].item() == pytest.approx(math.radians(5))
 
 
 @SCOPES
-def test_of_equally_close_negatives_the_first_is_taken(scope):
+def test_the_first_of_equally_close_negatives_is_taken(scope):
     anchors = positives = torch.eye(4, dtype=torch.float64)
     negatives = hardest(anchors, positives, euclidean.build(), scope=scope, floor=0.0)
     patch_side = 4 if scope == "across" else 0
@@ -94,7 +94,7 @@ def test_of_equally_close_negatives_the_first_is_taken(scope):
 @SCOPES
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("metric", sorted(METRICS))
-def test_negatives_closer_than_the_floor_are_taken_for_false_ones(scope, power, metric):
+def test_negatives_closer_than_the_floor_count_as_false(scope, power, metric):
     distance = METRICS[metric][0].build(power=power)
     anchors = positives = on_circle(0, 0.4, 40)  # 0.4° = 0.00698 < 0.008
     skipping = hardest(anchors, positives, distance, scope=scope, floor=0.008)
@@ -106,7 +106,7 @@ def test_negatives_closer_than_the_floor_are_taken_for_false_ones(scope, power, 
 @SCOPES
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("metric", sorted(METRICS))
-def test_where_all_are_duplicates_the_largest_distance_stands_in_without_gradient(scope, power, metric):
+def test_duplicates_alone_give_the_largest_distance_without_gradient(scope, power, metric):
     distance = METRICS[metric][0].build(power=power)
     anchors = on_circle(30, 30, 30).requires_grad_()
     positives = on_circle(30, 30, 30).requires_grad_()
@@ -124,12 +124,12 @@ def test_where_all_are_duplicates_the_largest_distance_stands_in_without_gradien
 @pytest.mark.parametrize("metric", sorted(METRICS))
 @given(seed=seeds)
 @settings(max_examples=10)
-def test_a_floor_of_zero_skips_not_even_duplicates(scope, power, metric, seed):
+def test_a_floor_of_zero_does_not_skip_duplicates(scope, power, metric, seed):
     # In float32 the inner product of a descriptor with itself is often a little above one.
     x = descriptors(seed, 16, 128, torch.float32)
     x = torch.cat([x, x])
     negatives = hardest(x, x, METRICS[metric][0].build(power=power), scope=scope, floor=0.0)
-    # Which of two coinciding patches is found is rounding's choice; that it coincides is not.
+    # Rounding decides which of two coinciding patches is found, but not that it coincides.
     both = torch.cat([x, x])
     gap = (both[negatives.query] - both[negatives.patch]).norm(dim=1)
     assert gap.max().item() == 0
@@ -152,7 +152,7 @@ def test_a_single_pair_is_refused():
         hardest(x, x, euclidean.build(), scope="across", floor=0.0)
 
 
-# TFeat's: another pair's positive at random, and anchor swapping
+# TFeat's negatives: another pair's positive at random, and anchor swapping
 
 RAW = euclidean.build(unit=False, epsilon=0.0)
 SWAPS = pytest.mark.parametrize("swap", [False, True])
@@ -162,9 +162,11 @@ def drawn_pairs(seed: int, n: int, k: int = 6) -> torch.Tensor:
     return torch.randn(2, n, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def random_negatives(of: torch.Tensor, swap: bool, seed: int = 0, distance: Distance = RAW) -> Negatives:
+def random_negatives(
+    pairs: torch.Tensor, swap: bool, seed: int = 0, distance: Distance = RAW
+) -> Negatives:
     torch.manual_seed(seed)
-    return random.build(swap=swap)(of, distance)
+    return random.build(swap=swap)(pairs, distance)
 
 
 @SWAPS
@@ -180,39 +182,41 @@ def test_the_negative_is_the_positive_of_another_pair(swap: bool, seed: int, n: 
 
 def test_every_other_pair_is_drawn_equally_often() -> None:
     n, rounds = 5, 4000
-    of = drawn_pairs(0, n)
+    pairs = drawn_pairs(0, n)
     torch.manual_seed(1)
     counts = torch.zeros(n, n)
     for _ in range(rounds):
-        counts[torch.arange(n), random.build()(of, RAW).patch - n] += 1
+        counts[torch.arange(n), random.build()(pairs, RAW).patch - n] += 1
     expected = rounds / (n - 1)
-    away = counts[~torch.eye(n, dtype=torch.bool)] - expected
+    deviations = counts[~torch.eye(n, dtype=torch.bool)] - expected
     assert (counts.diagonal() == 0).all()
-    assert away.abs().max() < 5 * math.sqrt(expected)
+    assert deviations.abs().max() < 5 * math.sqrt(expected)
 
 
 @SWAPS
 def test_loss_and_gradient_are_those_of_torchs_triplet_loss(swap: bool) -> None:
-    of = drawn_pairs(3, 6).requires_grad_()
-    whole = Objective(RAW, pair.build(RAW), random.build(swap), hinge.build(margin=2.0))
+    pairs = drawn_pairs(3, 6).requires_grad_()
+    objective = Objective(RAW, pair.build(RAW), random.build(swap), hinge.build(margin=2.0))
     torch.manual_seed(4)
-    triplets = whole.triplets(Descriptions(of, of))
-    losses = whole.loss(triplets)
-    other = of.flatten(0, 1)[triplets.negatives.patch]
-    expected = F.triplet_margin_loss(of[0], of[1], other, 2.0, eps=0, swap=swap, reduction="none")
+    triplets = objective.triplets(Descriptions(pairs, pairs))
+    losses = objective.loss(triplets)
+    negatives = pairs.flatten(0, 1)[triplets.negatives.patch]
+    expected = F.triplet_margin_loss(
+        pairs[0], pairs[1], negatives, 2.0, eps=0, swap=swap, reduction="none"
+    )
     torch.testing.assert_close(losses, expected)
-    (found,) = torch.autograd.grad(losses.sum(), of, retain_graph=True)
-    (slope,) = torch.autograd.grad(expected.sum(), of)
-    torch.testing.assert_close(found, slope)
+    (gradient,) = torch.autograd.grad(losses.sum(), pairs, retain_graph=True)
+    (expected_gradient,) = torch.autograd.grad(expected.sum(), pairs)
+    torch.testing.assert_close(gradient, expected_gradient)
 
 
 @SWAPS
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_identical_and_half_precision_descriptors_leave_loss_and_gradient_finite(swap, dtype) -> None:
-    of = torch.ones(2, 3, 4, dtype=dtype, requires_grad=True)
+    pairs = torch.ones(2, 3, 4, dtype=dtype, requires_grad=True)
     distance = euclidean.build(unit=False)
-    negatives = random_negatives(of.detach(), swap, distance=distance)
-    d_neg = negatives.distances(of, distance)
+    negatives = random_negatives(pairs.detach(), swap, distance=distance)
+    d_neg = negatives.distances(pairs, distance)
     d_neg.sum().backward()
     assert torch.isfinite(d_neg).all()
-    assert torch.isfinite(of.grad).all()
+    assert torch.isfinite(pairs.grad).all()

@@ -1,4 +1,4 @@
-"""What must hold of every network that describes patches."""
+"""Properties of every network that describes patches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NETWORKS = {**FLOAT, "l2net, binary": l2net_binary.build}
 EVERY = pytest.mark.parametrize("name", NETWORKS)
 
 
-def made(name: str, width: float = 0.25) -> nn.Module:
+def build_network(name: str, width: float = 0.25) -> nn.Module:
     torch.manual_seed(0)
     return NETWORKS[name](width)
 
@@ -43,56 +43,56 @@ def flat(network: nn.Module, value: float) -> Tensor:
 
 @EVERY
 def test_every_weight_has_a_finite_gradient_in_training_with_a_flat_patch_in_the_batch(name):
-    network = made(name).train()
-    some = torch.cat([patches(network, 6, 4), flat(network, 77.0)])
-    described = network.normalise(network.raw(some)) if name == "l2net, binary" else network(some)
-    (described[:, ::7] * torch.randn(described[:, ::7].shape)).sum().backward()
+    network = build_network(name).train()
+    batch = torch.cat([patches(network, 6, 4), flat(network, 77.0)])
+    descriptors = network.normalise(network.raw(batch)) if name == "l2net, binary" else network(batch)
+    (descriptors[:, ::7] * torch.randn(descriptors[:, ::7].shape)).sum().backward()
     for parameter_name, parameter in network.named_parameters():
         assert torch.isfinite(parameter.grad).all(), parameter_name
-        # No grey value is negative, and so none at HyNet's input is below its threshold.
+        # Grey values are not negative, so none at HyNet's input is below its threshold.
         assert (parameter.grad.abs().max() > 0) == (parameter_name != "layer1.1.tau"), parameter_name
 
 
 @pytest.mark.parametrize("value", [0.0, 37.0, 255.0])
 @pytest.mark.parametrize("name", FLOAT)
 def test_a_patch_without_contrast_has_a_finite_descriptor_and_gradient(name, value):
-    network = made(name).eval()
+    network = build_network(name).eval()
     patch = flat(network, value).requires_grad_()
-    described = network(patch)
-    described.sum().backward()
-    assert torch.isfinite(described).all()
+    descriptors = network(patch)
+    descriptors.sum().backward()
+    assert torch.isfinite(descriptors).all()
     assert torch.isfinite(patch.grad).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", sorted(set(FLOAT) - {"tfeat"}))
-def test_half_precision_descriptors_are_brought_to_unit_length_in_float32(name, dtype):
-    network = made(name).eval()
+def test_half_precision_descriptors_are_normalised_in_float32(name, dtype):
+    network = build_network(name).eval()
     raw = network.raw(patches(network, 4, 2))
     raw = raw[0] if isinstance(raw, tuple) else raw
-    # The largest value of float16 squared would overflow it.
-    for some in (raw.detach().to(dtype), torch.full_like(raw, 6e4, dtype=dtype)):
-        described = network.normalise(some)
-        assert described.dtype == torch.float32
-        torch.testing.assert_close(described.norm(dim=1), torch.ones(2))
+    # The square of float16's largest value overflows it.
+    for values in (raw.detach().to(dtype), torch.full_like(raw, 6e4, dtype=dtype)):
+        descriptors = network.normalise(values)
+        assert descriptors.dtype == torch.float32
+        torch.testing.assert_close(descriptors.norm(dim=1), torch.ones(2))
 
 
 @pytest.mark.parametrize("width", [1 / 32, 0.25, 1])
 @EVERY
-def test_a_thin_network_has_its_share_of_inner_channels_and_descriptors_of_one_length(name, width):
-    network = made(name, width).eval()
+def test_width_scales_the_inner_channels_and_not_the_descriptors(name, width):
+    network = build_network(name, width).eval()
     with torch.no_grad():
-        described = network(patches(network, 7, 2))
-    assert described.shape[1] == {"cs-l2net": 256, "l2net, binary": 256}.get(name, 128)
+        descriptors = network(patches(network, 7, 2))
+    assert descriptors.shape[1] == {"cs-l2net": 256, "l2net, binary": 256}.get(name, 128)
     convolutions = [layer for layer in network.modules() if isinstance(layer, nn.Conv2d)]
-    inner = {layer.out_channels for layer in convolutions} - {described.shape[1], 128}
+    inner = {layer.out_channels for layer in convolutions} - {descriptors.shape[1], 128}
     published = {32, 64} if name == "tfeat" else {32, 64, 128}
     assert inner == {round(width * channels) for channels in published} - {128}
 
 
 @pytest.mark.parametrize("name", ["l2net", "l2net, binary"])
 def test_weights_begin_orthogonal_with_gain_six_tenths(name):
-    for layer in made(name).modules():
+    for layer in build_network(name).modules():
         if isinstance(layer, nn.Conv2d):
             weight = layer.weight.detach().flatten(1)
             gram = weight @ weight.T if weight.shape[0] <= weight.shape[1] else weight.T @ weight

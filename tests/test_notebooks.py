@@ -1,6 +1,6 @@
-"""What a committed notebook must be: parameters first, outputs stored, cells of a screen.
+"""Rules for committed notebooks: parameters first, outputs stored, cells that fit a screen.
 
-Whether the stored outputs are those of today's code, nbval tells (`./run_all.sh test`).
+nbval checks that the stored outputs are those of today's code (`./run_all.sh test`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# As json reads it: nbformat takes seconds to import, and a commit waits for this check.
+# As read by json: nbformat takes seconds to import, and a commit waits for this check.
 Notebook = dict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,32 +20,32 @@ LONGEST_CELL = 30
 
 
 def faults(notebook: Notebook) -> list[str]:
-    """What is wrong with a notebook as it is to be committed, a sentence each."""
+    """Faults that bar a notebook from being committed, one sentence each."""
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    found = []
+    sentences = []
     if not cells or "parameters" not in cells[0]["metadata"].get("tags", []):
-        found.append("the first code cell is not tagged 'parameters'")
+        sentences.append("the first code cell is not tagged 'parameters'")
     elif not only_values("".join(cells[0]["source"])):
-        found.append("the parameters cell holds more than names with values")
+        sentences.append("the parameters cell holds more than names with values")
     if [cell["execution_count"] for cell in cells] != list(range(1, len(cells) + 1)):
-        found.append("it was not executed from top to bottom")
+        sentences.append("it was not executed from top to bottom")
     outputs = [output for cell in cells for output in cell["outputs"]]
     if not outputs:
-        found.append("no output is stored")
+        sentences.append("no output is stored")
     for output in outputs:
         if output["output_type"] == "error":
-            found.append(f"a cell ended in {output['ename']}")
+            sentences.append(f"a cell ended in {output['ename']}")
         if output.get("name") == "stderr":
-            found.append("a cell wrote to stderr")
+            sentences.append("a cell wrote to stderr")
     if any("papermill" in part["metadata"] for part in (notebook, *notebook["cells"])):
-        found.append("papermill's times and paths are in it")
+        sentences.append("papermill's times and paths are in it")
     if any(lines_of_code("".join(cell["source"])) > LONGEST_CELL for cell in cells):
-        found.append(f"a cell has more than {LONGEST_CELL} lines of code")
-    return found
+        sentences.append(f"a cell has more than {LONGEST_CELL} lines of code")
+    return sentences
 
 
 def only_values(source: str) -> bool:
-    """Whether code is assignments of literals to single names, which is what papermill replaces."""
+    """Whether code only assigns literals to single names, which papermill replaces."""
     for statement in ast.parse(source).body:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             return False
@@ -57,7 +57,7 @@ def only_values(source: str) -> bool:
 
 
 def lines_of_code(source: str) -> int:
-    """Lines of a cell without blank ones and comments."""
+    """Number of a cell's lines without blank ones and comments."""
     return sum(line.strip()[:1] not in ("", "#") for line in source.splitlines())
 
 
@@ -112,5 +112,5 @@ FAULTY = [
 
 
 @pytest.mark.parametrize(("notebook", "fault"), FAULTY)
-def test_each_fault_is_found(notebook: Notebook, fault: str | None) -> None:
+def test_each_fault_is_reported(notebook: Notebook, fault: str | None) -> None:
     assert faults(notebook) == ([fault] if fault else [])

@@ -1,5 +1,5 @@
-"""The one objective: that it carries what the papers' parts ask of it, shown with toy parts, and that
-training minimises it."""
+"""The one objective: it supplies what the papers' parts need, shown with toy parts, and training
+minimises it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def raw(n: int, k: int, seed: int = 0) -> Tensor:
 
 
 def described(n: int = 5, k: int = 4, seed: int = 0) -> Descriptions:
-    of = raw(n, k, seed).requires_grad_()
-    return Descriptions(of, F.normalize(of, dim=-1))
+    vectors = raw(n, k, seed).requires_grad_()
+    return Descriptions(vectors, F.normalize(vectors, dim=-1))
 
 
 def whole(loss: nn.Module, distance: Distance | None = None, **more: object) -> Objective:
@@ -47,7 +47,7 @@ def whole(loss: nn.Module, distance: Distance | None = None, **more: object) -> 
 
 
 def with_toys(monkeypatch: pytest.MonkeyPatch, **toys: object) -> None:
-    """Parts of a toy kind in place of the recipe's modules, by axis."""
+    """Put toy parts in place of the recipe's modules, by axis."""
     real = parts.build
 
     def build(axis: str, chosen: recipes.Part, **more: object) -> object:
@@ -57,7 +57,7 @@ def with_toys(monkeypatch: pytest.MonkeyPatch, **toys: object) -> None:
 
 
 class Signed(nn.Module):
-    """d_pos − d_neg, negative wherever a triplet is easy; keeps the running mean of what was mined."""
+    """d_pos − d_neg, negative wherever a triplet is easy; keeps the running mean of `mined`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Signed(nn.Module):
 
 
 class Handing(l2net.L2Net):
-    """An L2-Net that hands out its first feature map."""
+    """An L2-Net that also returns its first feature map."""
 
     def raw(self, patches: Tensor) -> tuple[Tensor, Tensor]:
         first = self.features[:3](l2net.standardise(patches))
@@ -84,9 +84,9 @@ def test_maps_and_float32_raw_descriptors_of_the_pairs_alone_reach_a_regulariser
     seen: list[Descriptions] = []
 
     def norms() -> object:
-        def regularizer(of: Descriptions) -> Tensor:
-            seen.append(of)
-            return 0.1 * (of.raw[0].norm(dim=1) - of.raw[1].norm(dim=1)).square().mean()
+        def regularizer(batch: Descriptions) -> Tensor:
+            seen.append(batch)
+            return 0.1 * (batch.raw[0].norm(dim=1) - batch.raw[1].norm(dim=1)).square().mean()
 
         return regularizer
 
@@ -100,24 +100,24 @@ def test_maps_and_float32_raw_descriptors_of_the_pairs_alone_reach_a_regulariser
     mixed = replace(TINY, precision="bfloat16")
     trained = train(recipe, mixed, small_set, 0, max_steps=2)
     assert len(seen) == 2
-    for of in seen:
-        assert of.raw.dtype == torch.float32
-        assert of.raw.shape == of.value.shape == (2, 8, 128)
-        assert of.maps[0].shape[:2] == (2, 8)
-        assert torch.equal(F.normalize(of.raw, dim=-1), of.value)
+    for batch in seen:
+        assert batch.raw.dtype == torch.float32
+        assert batch.raw.shape == batch.value.shape == (2, 8, 128)
+        assert batch.maps[0].shape[:2] == (2, 8)
+        assert torch.equal(F.normalize(batch.raw, dim=-1), batch.value)
     assert trained.curve["step"] == [1, 2]
 
 
 def test_a_sum_over_the_batch_is_n_times_its_mean() -> None:
-    of, toy = described(), whole(Signed())
-    losses = toy.loss(toy.triplets(of))
+    descriptions, toy = described(), whole(Signed())
+    losses = toy.loss(toy.triplets(descriptions))
     weights = torch.arange(5, dtype=torch.float64)
-    assert not toy.triplets(of).mined.requires_grad
-    summed = replace(toy, reduction="sum").total(losses, of, weights)
-    torch.testing.assert_close(summed, 5 * toy.total(losses, of, weights))
+    assert not toy.triplets(descriptions).mined.requires_grad
+    summed = replace(toy, reduction="sum").total(losses, descriptions, weights)
+    torch.testing.assert_close(summed, 5 * toy.total(losses, descriptions, weights))
 
 
-def test_adasample_refuses_a_loss_that_is_negative_and_takes_the_hinge_of_it(
+def test_adasample_refuses_a_negative_loss_and_takes_its_hinge(
     small_set: PatchSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = adasample.build(angular.build(), lam=10.0)
@@ -135,7 +135,7 @@ def test_adasample_refuses_a_loss_that_is_negative_and_takes_the_hinge_of_it(
     assert train(signed, TINY, small_set, 0).curve["exponent"][-1] > 0
 
 
-# Those that `literal_step` writes out: an L2-Net, binary or not, and a loss of mined triplets.
+# Recipes that `literal_step` writes out: an L2-Net, binary or not, and a loss of mined triplets.
 WRITTEN_OUT = sorted(
     name
     for name, recipe in recipes.RECIPES.items()
@@ -144,11 +144,11 @@ WRITTEN_OUT = sorted(
 
 
 @pytest.mark.parametrize("name", WRITTEN_OUT)
-def test_the_loop_s_step_is_the_literal_one(name: str, small_set: PatchSet) -> None:
-    """Three steps of the loop, so that AdaSample's exponent counts, against the steps written out."""
+def test_a_training_step_is_the_literal_one(name: str, small_set: PatchSet) -> None:
+    """Compare three steps, so that AdaSample's exponent counts, with the steps written out."""
     recipe = recipes.at_rate(recipes.find(name), 0.1)
     if recipe.positive.name == "topology":
-        # A batch of 8 has no 16 neighbours.
+        # A batch of 8 has fewer than 16 neighbours.
         recipe = replace(recipe, positive=replace_options(recipe.positive, neighbours=3))
     trained = train(recipe, TINY, small_set, 7, max_steps=3)
     literal = literal_step.weights_after(recipe, TINY, small_set, seed=7, steps=3)

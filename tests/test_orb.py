@@ -25,48 +25,48 @@ def as_input(images: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(images[:, None].astype(np.float32))
 
 
-def opencvs(image: np.ndarray) -> np.ndarray:
-    """(32,) uint8 of the upright patch around its centre, far from any border."""
+def opencv_descriptor(image: np.ndarray) -> np.ndarray:
+    """OpenCV's (32,) uint8 at the centre of an upright patch, far from any border."""
     size = image.shape[0]
-    wide = np.pad(image, 40, mode="reflect")
-    at = 40 + size // 2
-    orb = cv2.ORB_create(nlevels=1, scaleFactor=1.2, patchSize=31)
-    keypoints, described = orb.compute(wide, [cv2.KeyPoint(at, at, 31.0, 0.0)])
+    padded = np.pad(image, 40, mode="reflect")
+    centre = 40 + size // 2
+    detector = cv2.ORB_create(nlevels=1, scaleFactor=1.2, patchSize=31)
+    keypoints, descriptors = detector.compute(padded, [cv2.KeyPoint(centre, centre, 31.0, 0.0)])
     assert len(keypoints) == 1
-    return described[0]
+    return descriptors[0]
 
 
 @SIZES
 def test_bits_are_those_of_opencv_at_the_centre(size: int) -> None:
-    some = patches(0, 6, size)
-    described = orb.build(size)(as_input(some))
+    images = patches(0, 6, size)
+    described = orb.build(size)(as_input(images))
     assert described.shape == (6, 256)
     assert described.dtype == torch.bool
-    for image, bits in zip(some, described, strict=True):
-        assert np.packbits(bits.numpy().astype(np.uint8)).tolist() == opencvs(image).tolist()
+    for image, bits in zip(images, described, strict=True):
+        assert np.packbits(bits.numpy().astype(np.uint8)).tolist() == opencv_descriptor(image).tolist()
 
 
 def test_a_patch_of_64_is_described_whole_or_by_its_middle() -> None:
-    some = patches(2, 3, 64)
-    halved = some.reshape(3, 32, 2, 32, 2).mean(axis=(2, 4)).round().astype(np.uint8)
-    whole = describe(orb.build(), some)
-    assert (whole == np.stack([opencvs(image) for image in halved])).all()
+    images = patches(2, 3, 64)
+    halved = images.reshape(3, 32, 2, 32, 2).mean(axis=(2, 4)).round().astype(np.uint8)
+    whole = describe(orb.build(), images)
+    assert (whole == np.stack([opencv_descriptor(image) for image in halved])).all()
     # Smoothing reaches three pixels beyond the window.
-    changed = some.copy()
+    changed = images.copy()
     changed[:, :10], changed[:, :, :10] = 0, 0
-    assert (describe(orb.build(64), changed) == describe(orb.build(64), some)).all()
+    assert (describe(orb.build(64), changed) == describe(orb.build(64), images)).all()
     assert (describe(orb.build(), changed) != whole).any()
 
 
-def test_brightness_does_not_change_it_and_a_turn_does() -> None:
-    some = patches(3, 2, 32).clip(20, 200)
+def test_brightness_does_not_change_bits_and_a_turn_does() -> None:
+    images = patches(3, 2, 32).clip(20, 200)
     model = orb.build()
-    bits = model(as_input(some))
-    assert torch.equal(model(as_input(some + 20)), bits)
-    assert (model(as_input(np.rot90(some, axes=(1, 2)).copy())) != bits).float().mean() > 0.2
+    bits = model(as_input(images))
+    assert torch.equal(model(as_input(images + 20)), bits)
+    assert (model(as_input(np.rot90(images, axes=(1, 2)).copy())) != bits).float().mean() > 0.2
 
 
-def test_a_patch_of_one_grey_value_has_no_bit_and_no_patch_gives_none() -> None:
+def test_a_uniform_patch_sets_no_bit_and_an_empty_batch_gives_no_row() -> None:
     model = orb.build()
     assert not model(torch.full((2, 1, 32, 32), 77.0)).any()
     assert model(torch.empty(0, 1, 32, 32)).shape == (0, 256)

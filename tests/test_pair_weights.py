@@ -22,15 +22,15 @@ def tensor(values, dtype=torch.float64) -> torch.Tensor:
 
 @given(d=distances)
 def test_weights_are_inverse_distances_scaled_to_a_batch_mean_of_one(d):
-    found = inverse_distance(tensor(d), None, scale="batch_mean")
-    assert found.tolist() == pytest.approx(oracles.inverse_distance_weights(d))
-    assert found.mean().item() == pytest.approx(1)
+    weights = inverse_distance(tensor(d), None, scale="batch_mean")
+    assert weights.tolist() == pytest.approx(oracles.inverse_distance_weights(d))
+    assert weights.mean().item() == pytest.approx(1)
 
 
 @given(d=distances)
 def test_raw_weights_are_inverse_distances(d):
-    found = inverse_distance(tensor(d), None, scale="raw")
-    assert found.tolist() == pytest.approx([1 / x for x in d])
+    weights = inverse_distance(tensor(d), None, scale="raw")
+    assert weights.tolist() == pytest.approx([1 / x for x in d])
 
 
 @given(
@@ -44,8 +44,8 @@ def test_raw_weights_are_inverse_distances(d):
 def test_class_weights_are_scaled_by_each_class_normaliser(classes, exponent):
     drawn = [d for d, _ in classes]
     sums = [sum(x**exponent for x in [d, *others]) for d, others in classes]
-    found = inverse_distance(tensor(drawn), tensor(sums).log(), scale="class")
-    assert found.tolist() == pytest.approx(oracles.inverse_distance_weights(drawn, sums), rel=1e-6)
+    weights = inverse_distance(tensor(drawn), tensor(sums).log(), scale="class")
+    assert weights.tolist() == pytest.approx(oracles.inverse_distance_weights(drawn, sums), rel=1e-6)
 
 
 @SCALES
@@ -57,7 +57,7 @@ def test_weights_carry_no_gradient(scale):
 
 @SCALES
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_identical_descriptors_have_a_finite_weight_that_of_distance_one_hundredth(scale, dtype):
+def test_identical_descriptors_have_the_finite_weight_of_distance_one_hundredth(scale, dtype):
     z = torch.zeros(3, dtype=dtype)
     zero = inverse_distance(tensor([0.0, 0.5, 1.0], dtype), z, scale=scale)
     floor = inverse_distance(tensor([0.01, 0.5, 1.0], dtype), z, scale=scale)

@@ -1,4 +1,4 @@
-"""PhotoTour's on-disk format: what is written is read back, and damage is told by file and line."""
+"""PhotoTour's on-disk format: sets survive a round trip, and errors name file and line."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_writing_in_parts_gives_the_files_of_writing_at_once(
 ) -> None:
     root = tmp_path_factory.mktemp("parts")
     write_set(root / "once", count)
-    whole = read_phototour(root / "once", root / "cache")
+    expected = read_phototour(root / "once", root / "cache")
     rng = np.random.default_rng(0)
     patches = rng.integers(0, 256, (count, 64, 64), dtype=np.uint8)
     columns = (patches, np.arange(count) // 2, np.arange(count) % 7, rng.random((count, 4)))
     edges = [0, *sorted(min(cut, count) for cut in cuts), count]
     parts = [tuple(column[a:b] for column in columns) for a, b in pairwise(edges)]
     point_ids = write_patches(root / "parts", parts)
-    assert np.array_equal(point_ids, whole.point_ids)
+    assert np.array_equal(point_ids, expected.point_ids)
     for path in (root / "once").iterdir():
         if path.name != phototour.MATCHES:
             assert (root / "parts" / path.name).read_bytes() == path.read_bytes()
@@ -98,12 +98,12 @@ DAMAGE = {
 def test_a_damaged_cache_is_set_aside_and_made_anew(
     scene: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = read_phototour(scene, scene / "cache").patches.copy()
+    expected = read_phototour(scene, scene / "cache").patches.copy()
     (array,) = (scene / "cache").rglob("*.npy")
     content = DAMAGE[damage](array.read_bytes())
     array.unlink()
     array.write_bytes(content)
-    np.testing.assert_array_equal(read_phototour(scene, scene / "cache").patches, whole)
+    np.testing.assert_array_equal(read_phototour(scene, scene / "cache").patches, expected)
     assert f"{array} is damaged" in caplog.text
     aside = array.parent.with_name(array.parent.name + ".damaged")
     assert (aside / array.name).read_bytes() == content
@@ -122,10 +122,10 @@ def test_match_lines_of_seven_columns_are_read(scene: Path) -> None:
     np.testing.assert_array_equal(read_phototour(scene, scene / "c").pairs.match, [True, False])
 
 
-@pytest.mark.parametrize("kept", [0, 10, 1_000_000])
-def test_a_truncated_sheet_is_refused_by_name(scene: Path, kept: int) -> None:
+@pytest.mark.parametrize("length", [0, 10, 1_000_000])
+def test_a_truncated_sheet_is_refused_by_name(scene: Path, length: int) -> None:
     sheet = scene / "patches0001.bmp"
-    sheet.write_bytes(sheet.read_bytes()[:kept])
+    sheet.write_bytes(sheet.read_bytes()[:length])
     with pytest.raises(ValueError, match=r"patches0001\.bmp"):
         read_phototour(scene, scene / "cache")
     assert list((scene / "cache").iterdir()) == []
@@ -138,9 +138,7 @@ def test_a_truncated_sheet_is_refused_by_name(scene: Path, kept: int) -> None:
         (phototour.MATCHES, 2, "2 1 0 9 1 0"),
     ],
 )
-def test_a_line_that_is_wrong_is_refused_with_its_file(
-    scene: Path, file: str, line: int, text: str
-) -> None:
+def test_a_wrong_line_is_refused_with_its_file(scene: Path, file: str, line: int, text: str) -> None:
     replace_line(scene / file, line, text)
     with pytest.raises(ValueError, match=file):
         read_phototour(scene, scene / "cache")

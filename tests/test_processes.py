@@ -1,4 +1,4 @@
-"""Many at once: what happens to the others when one process is killed, and to all when the first is."""
+"""Parallel processes: the effect on the others when one is killed, and on all when the first is."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def without_space(file: Path) -> None:
 def compiled(file: Path) -> None:
     file.write_text("begun")
     try:
-        # Python's compiler divides constants, these for a minute, and looks at signals meanwhile.
+        # Python's compiler folds this division for a minute, and checks for signals meanwhile.
         compile(f"0x{'f' * 4_000_000} // 0x{'e' * 2_000_000}", "signalled", "exec")
         time.sleep(60)
     finally:
@@ -59,22 +59,22 @@ def process() -> int:
 
 def test_outcomes_come_in_the_order_of_the_tasks() -> None:
     tasks = [Task(f"{n}", partial(doubled, n)) for n in range(7)]
-    seen: list[tuple] = []
-    outcomes = processes.run(tasks, 3, lambda *of: seen.append(of))
+    reports: list[tuple] = []
+    outcomes = processes.run(tasks, 3, lambda *progress: reports.append(progress))
     assert [outcome.value for outcome in outcomes] == [0, 2, 4, 6, 8, 10, 12]
-    ended = [standing for standing in seen if standing[0] is not None]
+    ended = [report for report in reports if report[0] is not None]
     assert sorted(task.title for task, *_ in ended) == [f"{n}" for n in range(7)]
     assert ended[-1][2:] == (0, pytest.approx(1))
-    assert all(a[3] <= b[3] for a, b in itertools.pairwise(seen))
+    assert all(a[3] <= b[3] for a, b in itertools.pairwise(reports))
 
 
-def test_a_task_that_raises_fails_alone_and_says_why() -> None:
-    one, other = processes.run([Task("a", refused), Task("b", partial(doubled, 1))], 1)
-    assert one.failure == "ValueError: as it should"
-    assert other.value == 2
+def test_a_task_that_raises_fails_alone_with_its_reason() -> None:
+    raised, completed = processes.run([Task("a", refused), Task("b", partial(doubled, 1))], 1)
+    assert raised.failure == "ValueError: as it should"
+    assert completed.value == 2
 
 
-def test_no_more_is_begun_once_the_disk_is_full(
+def test_no_task_begins_once_the_disk_is_full(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tasks = [Task(name, partial(without_space, tmp_path / name)) for name in "abc"]
@@ -94,13 +94,13 @@ def test_a_process_killed_for_lack_of_memory_fails_its_own_task_alone() -> None:
     assert [outcome.value for outcome in others] == [0, 2, 4, 6, 8]
 
 
-def test_a_process_goes_on_to_the_next_task_and_no_more_are_started_than_there_is_work() -> None:
-    several = processes.run([Task("a", process)] * 4, 2)
-    assert len({outcome.value for outcome in several}) == 2
+def test_processes_are_reused_and_never_outnumber_the_tasks() -> None:
+    outcomes = processes.run([Task("a", process)] * 4, 2)
+    assert len({outcome.value for outcome in outcomes}) == 2
     assert processes.run([Task("a", process)], 8)[0].value != os.getpid()
 
 
-def test_a_process_that_is_compiling_unwinds_when_it_is_told_to_end(tmp_path: Path) -> None:
+def test_a_process_that_is_compiling_unwinds_when_terminated(tmp_path: Path) -> None:
     file, ticks = tmp_path / "compiled", []
 
     def interrupt(*_: object) -> None:
@@ -113,7 +113,7 @@ def test_a_process_that_is_compiling_unwinds_when_it_is_told_to_end(tmp_path: Pa
     assert file.read_text() == "unwound"
 
 
-def test_processes_have_the_threads_asked_for_and_this_one_keeps_its_own(
+def test_workers_get_the_requested_threads_and_the_parent_keeps_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
@@ -123,7 +123,7 @@ def test_processes_have_the_threads_asked_for_and_this_one_keeps_its_own(
     assert "MALLOC_TOP_PAD_" not in os.environ
 
 
-# Two processes that would go on for a minute, and what they leave half-written unless they unwind.
+# Two processes that would run for a minute and leave half-written files unless they unwind.
 MAIN = r"""
 import os, sys, time
 from functools import partial
@@ -163,13 +163,15 @@ def test_processes_end_with_the_one_that_started_them(number: int, tmp_path: Pat
     workers = [psutil.Process(int(file.read_text())) for file in tmp_path.glob("*.pid")]
     main.send_signal(number)
     sent = time.monotonic()
-    # Returns once nobody holds stdout and stderr any more, as `… | tee log` does.
-    _, said = main.communicate(timeout=20)
-    while [of for of in workers if of.is_running() and of.status() != psutil.STATUS_ZOMBIE]:
-        # Where nothing collects orphans, what ended stays as a zombie.
+    # Returns once no process holds stdout and stderr any more, as `… | tee log` does.
+    _, errors = main.communicate(timeout=20)
+    while [
+        worker for worker in workers if worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE
+    ]:
+        # Where nothing collects orphans, an ended process stays as a zombie.
         time.sleep(0.05)
     assert time.monotonic() - sent < 10, "a second or two, on a machine that does nothing else"
-    assert said == "", "no process prints a traceback"
+    assert errors == "", "no process prints a traceback"
     assert main.returncode == (130 if number == signal.SIGINT else -number)
     assert not list(tmp_path.glob("*.half*")), "they unwound"
 
@@ -197,8 +199,8 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_before_the_first_process_has_what_it_begins_with_waits_until_it_has() -> None:
-    ended = subprocess.run(
+def test_ctrl_c_waits_until_the_first_process_has_its_start_data() -> None:
+    completed = subprocess.run(
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60
     )
-    assert (ended.stdout, ended.stderr) == ("stopped\n", "")
+    assert (completed.stdout, completed.stderr) == ("stopped\n", "")

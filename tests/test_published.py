@@ -1,4 +1,4 @@
-"""Checkpoints that others published: their layouts, what is refused, and their rows in tables."""
+"""Published checkpoints: their layouts, refused files, and their rows in tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def patches(seed: int, m: int) -> Tensor:
 
 
 def random_state(network: nn.Module, seed: int = 1) -> State:
-    """A checkpoint of that network as in 2017: without the count of batches."""
+    """A random checkpoint of a network as in 2017: without counts of batches."""
     random = torch.Generator().manual_seed(seed)
     return {
         name: torch.rand(value.shape, generator=random) / 10 + name.endswith("var")
@@ -38,12 +38,12 @@ def random_state(network: nn.Module, seed: int = 1) -> State:
 
 
 def renamed(state: State, names: dict[str, str]) -> State:
-    """With the first part of each name replaced, e.g. ``layers.1`` by ``layer1.1``."""
+    """Replace the first part of each name, e.g. ``layers.1`` by ``layer1.1``."""
     split = {name: name.rpartition(".") for name in state}
     return {f"{names[first]}.{last}": state[name] for name, (first, _, last) in split.items()}
 
 
-# Layers of L2-Net with weights, in order: as SOSNet's code calls them, and as HyNet's.
+# L2-Net's layers with weights, in order, as named in SOSNet's code and in HyNet's.
 IN_SOSNET = [f"layers.{n}" for n in (1, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 20, 21)]
 IN_HYNET = ["layer1.1", "layer1.2"]
 IN_HYNET += [f"layer{n}.{k}" for n in range(2, 7) for k in (0, 1)] + ["layer7.1", "layer7.2"]
@@ -75,7 +75,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("name", "wrapped"), [*((name, False) for name in NETWORKS), ("tfeat", True)])
-def test_a_checkpoint_gives_the_descriptors_of_the_network_it_is_of(tmp_path, name, wrapped):
+def test_a_checkpoint_gives_the_descriptors_of_its_network(tmp_path, name, wrapped):
     network = NETWORKS[name]()
     state = random_state(network)
     network.load_state_dict(state, strict=False)
@@ -84,21 +84,21 @@ def test_a_checkpoint_gives_the_descriptors_of_the_network_it_is_of(tmp_path, na
     assert not loaded.training
     assert loaded.input_size == 32
     with torch.no_grad():
-        found, expected = loaded(patches(0, 3)), network(patches(0, 3))
-    assert found.shape == (3, 256 if found.dtype == torch.bool else 128)
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+        actual, expected = loaded(patches(0, 3)), network(patches(0, 3))
+    assert actual.shape == (3, 256 if actual.dtype == torch.bool else 128)
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
 
 
-def test_l2net_in_hynets_naming_is_the_same_network_as_in_sosnets(tmp_path):
+def test_l2net_is_the_same_network_in_hynets_naming_as_in_sosnets(tmp_path):
     state = random_state(feature.SOSNet(pretrained=False))
-    theirs = save(tmp_path / "hynets.pth", renamed(state, TO_HYNETS))
+    hynets = save(tmp_path / "hynets.pth", renamed(state, TO_HYNETS))
     sosnets = save(tmp_path / "sosnets.pth", state)
     with torch.no_grad():
-        found, expected = (published.build(path)(patches(1, 2)) for path in (theirs, sosnets))
-    assert torch.equal(found, expected)
+        actual, expected = (published.build(path)(patches(1, 2)) for path in (hynets, sosnets))
+    assert torch.equal(actual, expected)
 
 
-# What ducha-aiki/affnet's HardTFeat.pth holds under "state_dict".
+# Shapes under "state_dict" in ducha-aiki/affnet's HardTFeat.pth.
 HARDTFEAT_FILE = {
     "features.0.weight": (32, 1, 7, 7),
     "features.0.bias": (32,),
@@ -118,7 +118,7 @@ def hardtfeat_file() -> State:
 
 
 def hardtfeat_literally(state: State, images: Tensor) -> Tensor:
-    """HardTFeat's layers, one after the other, on patches standardised each by itself."""
+    """Apply HardTFeat's layers one by one to patches, each standardised by itself."""
     flat = images.flatten(1)
     normal = (images - flat.mean(1).view(-1, 1, 1, 1)) / (flat.std(1).view(-1, 1, 1, 1) + 1e-7)
     x = functional.conv2d(normal, state["features.0.weight"], state["features.0.bias"]).tanh()
@@ -128,18 +128,18 @@ def hardtfeat_literally(state: State, images: Tensor) -> Tensor:
     return functional.normalize(x.flatten(1))
 
 
-def test_hardtfeat_loads_from_what_its_published_file_holds(tmp_path):
+def test_hardtfeat_loads_from_the_tensors_of_its_published_file(tmp_path):
     state = hardtfeat_file()
     loaded = published.build(save(tmp_path / "HardTFeat.pth", {"epoch": 9, "state_dict": state}))
     with torch.no_grad():
-        found = loaded(patches(2, 3))
-    torch.testing.assert_close(found, hardtfeat_literally(state, patches(2, 3)), atol=1e-5, rtol=0)
+        descriptors = loaded(patches(2, 3))
+    torch.testing.assert_close(descriptors, hardtfeat_literally(state, patches(2, 3)), atol=1e-5, rtol=0)
 
 
-# What is refused
+# Refused files
 
 
-def test_a_missing_an_unknown_and_a_misshapen_tensor_are_listed(tmp_path):
+def test_missing_unknown_and_misshapen_tensors_are_listed(tmp_path):
     state = random_state(tfeat.build()) | {
         "features.9.bias": torch.ones(1),
         "descr.0.bias": torch.ones(1),
@@ -153,7 +153,7 @@ def test_a_missing_an_unknown_and_a_misshapen_tensor_are_listed(tmp_path):
 
 
 class Malicious:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when unpickled."""
 
     def __init__(self, trace):
         self.trace = trace
@@ -175,14 +175,14 @@ def test_a_checkpoint_that_would_execute_code_is_refused_and_not_executed(tmp_pa
 
 
 @pytest.mark.parametrize("content", [b"", b"a page of text\n", b"PK\x03\x04 cut", {"epoch": 3}])
-def test_a_file_that_holds_no_state_dict_is_refused(tmp_path, content):
+def test_a_file_without_a_state_dict_is_refused(tmp_path, content):
     path = tmp_path / "foreign.params"
     path.write_bytes(content) if isinstance(content, bytes) else save(path, content)
     with pytest.raises(ValueError, match=r"foreign\.params"):
         published.build(path)
 
 
-def test_another_file_than_the_one_asked_for_is_refused(checkpoint):
+def test_a_file_with_another_digest_is_refused(checkpoint):
     published.build(checkpoint, sha256=hashlib.sha256(checkpoint.read_bytes()).hexdigest())
     with pytest.raises(ValueError, match=r"tfeat.params is not the file asked for"):
         published.build(checkpoint, sha256="0" * 64)
@@ -191,21 +191,21 @@ def test_another_file_than_the_one_asked_for_is_refused(checkpoint):
 # Rows
 
 
-def test_a_row_is_known_by_the_files_content_wherever_it_lies(checkpoint, tmp_path):
+def test_a_row_is_identified_by_its_files_content_not_its_path(checkpoint, tmp_path):
     study = open_study()
-    elsewhere = tmp_path / "elsewhere" / checkpoint.name
-    elsewhere.parent.mkdir()
-    shutil.copy(checkpoint, elsewhere)
-    (here,), (there,) = (published_jobs(study, [path]) for path in (checkpoint, elsewhere))
-    assert here.label == "tfeat (published)"
-    assert record_path(here, study) == record_path(there, study)
-    assert str(tmp_path) not in str(configuration(here, study))
-    save(elsewhere, random_state(tfeat.build(), seed=2))
-    (changed,) = published_jobs(study, [elsewhere])
-    assert record_path(changed, study) != record_path(here, study)
+    copy = tmp_path / "elsewhere" / checkpoint.name
+    copy.parent.mkdir()
+    shutil.copy(checkpoint, copy)
+    (original,), (copied,) = (published_jobs(study, [path]) for path in (checkpoint, copy))
+    assert original.label == "tfeat (published)"
+    assert record_path(original, study) == record_path(copied, study)
+    assert str(tmp_path) not in str(configuration(original, study))
+    save(copy, random_state(tfeat.build(), seed=2))
+    (changed,) = published_jobs(study, [copy])
+    assert record_path(changed, study) != record_path(original, study)
 
 
-def test_an_exported_network_is_not_measured_on_what_it_was_trained_on(tmp_path):
+def test_an_exported_network_is_not_measured_on_its_training_sets(tmp_path):
     path = tmp_path / "mine" / networks.WEIGHTS
     path.parent.mkdir()
     config = {"recipe": {"model": {"name": "tfeat", "options": {}}}, "profile": {"width": 1.0}}

@@ -21,13 +21,13 @@ rankings = st.lists(
 )
 
 
-def both(pairs) -> tuple[torch.Tensor, torch.Tensor]:
+def as_tensors(pairs) -> tuple[torch.Tensor, torch.Tensor]:
     distances, match = zip(*pairs, strict=True)
     return torch.tensor(distances, dtype=torch.float64), torch.tensor(match)
 
 
 def walked_down(pairs) -> list[tuple[int, int]]:
-    """True and false positives so far, from none to all that are retrieved."""
+    """List true and false positives so far, from none to all that are retrieved."""
     counts = [(0, 0)]
     for distance, match in sorted(pairs, key=lambda pair: pair[0]):
         if distance < float("inf"):
@@ -52,14 +52,14 @@ def walked_precision(pairs, positives: int) -> float:
 @given(pairs=rankings)
 def test_average_precision_is_the_area_under_the_walk_down_the_ranking(pairs):
     expected = walked_precision(pairs, sum(match for _, match in pairs))
-    assert average_precision(*both(pairs)).item() == pytest.approx(expected, abs=1e-12)
+    assert average_precision(*as_tensors(pairs)).item() == pytest.approx(expected, abs=1e-12)
 
 
 @given(pairs=rankings, missed=st.integers(0, 5))
 def test_positives_that_are_not_ranked_count_as_never_retrieved(pairs, missed):
     positives = sum(match for _, match in pairs) + missed
-    found = average_precision(*both(pairs), positives).item()
-    assert found == pytest.approx(walked_precision(pairs, positives), abs=1e-12)
+    precision = average_precision(*as_tensors(pairs), positives).item()
+    assert precision == pytest.approx(walked_precision(pairs, positives), abs=1e-12)
 
 
 @given(pairs=rankings)
@@ -70,20 +70,20 @@ def test_roc_auc_is_the_area_under_the_walk_down_the_ranking(pairs):
         (false / max(negatives, 1e-10), true / max(positives, 1e-10))
         for true, false in walked_down(pairs)
     ]
-    assert roc_auc(*both(pairs)).item() == pytest.approx(polygon(rates), abs=1e-12)
+    assert roc_auc(*as_tensors(pairs)).item() == pytest.approx(polygon(rates), abs=1e-12)
 
 
-def test_without_ties_roc_auc_is_that_of_scikit_learn():
+def test_roc_auc_without_ties_is_that_of_scikit_learn():
     random = np.random.default_rng(0)
     distances, match = random.permutation(500) / 7, random.random(500) < 0.3
-    found = roc_auc(torch.tensor(distances), torch.tensor(match)).item()
-    assert found == pytest.approx(roc_auc_score(match, -distances), abs=1e-12)
+    area = roc_auc(torch.tensor(distances), torch.tensor(match)).item()
+    assert area == pytest.approx(roc_auc_score(match, -distances), abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("match", "precision", "area"), [((True, False), 1, 1), ((False, True), 0.25, 0)]
 )
-def test_of_equally_distant_ones_the_first_given_is_ranked_first(match, precision, area):
+def test_the_first_of_equally_distant_pairs_is_ranked_first(match, precision, area):
     # A negative first: precision falls from 1 to almost 0 at recall 0, then rises to 1/2 at recall 1.
     tied = torch.ones(2), torch.tensor(match)
     assert average_precision(*tied).item() == pytest.approx(precision, abs=1e-9)
@@ -91,21 +91,23 @@ def test_of_equally_distant_ones_the_first_given_is_ranked_first(match, precisio
 
 
 @given(seed=st.integers(0, 2**31))
-def test_a_batch_of_rankings_is_each_of_them(seed):
+def test_each_ranking_of_a_batch_is_measured(seed):
     random = torch.Generator().manual_seed(seed)
     distances = torch.randint(0, 6, (2, 3, 20), generator=random).double()
     match = torch.rand(2, 3, 20, generator=random) < 0.4
     for metric in (average_precision, roc_auc, lambda d, m: average_precision(d, m, 20)):
-        together = metric(distances, match)
-        assert together.shape == (2, 3)
-        for place in np.ndindex(2, 3):
-            assert together[place] == metric(distances[place], match[place])
+        batched = metric(distances, match)
+        assert batched.shape == (2, 3)
+        for index in np.ndindex(2, 3):
+            assert batched[index] == metric(distances[index], match[index])
 
 
 @given(closer=st.lists(st.lists(st.integers(0, 30), min_size=5, max_size=5).map(sorted), min_size=1))
 def test_average_precision_from_counts_is_that_of_the_ranking_they_describe(closer):
-    found = average_precision_by_negatives(torch.tensor(closer))
-    for counts, precision in zip(closer, found, strict=True):
+    precisions = average_precision_by_negatives(torch.tensor(closer))
+    for counts, precision in zip(closer, precisions, strict=True):
         ranked = [(float(rank), False) for rank in range(30)]
         ranked += [(count - 0.5, True) for count in counts]
-        assert precision.item() == pytest.approx(average_precision(*both(ranked)).item(), abs=1e-12)
+        assert precision.item() == pytest.approx(
+            average_precision(*as_tensors(ranked)).item(), abs=1e-12
+        )

@@ -1,4 +1,4 @@
-"""The table of methods: what each row holds, that its parts exist, and how it is written down."""
+"""The table of methods: the settings of each row, that its parts exist, and how it is serialised."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ EVERY = pytest.mark.parametrize("name", sorted(VARIANTS))
 @EVERY
 def test_values_survive_json_and_leave_out_label_and_empty_axes(name):
     recipe = VARIANTS[name]
-    found = values(recipe)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert "label" not in found
-    assert None not in found.values()
-    assert ("regularizers" in found) == bool(recipe.regularizers), "axes left empty are left out"
-    assert found["loss"]["name"] == recipe.loss.name
-    assert found["loss"].get("options", {}) == values(recipe.loss.options)
-    assert found["budget"]["batch_pairs"] == recipe.budget.batch_pairs
+    written = values(recipe)
+    assert json.loads(json.dumps(written, allow_nan=False)) == written
+    assert "label" not in written
+    assert None not in written.values()
+    assert ("regularizers" in written) == bool(recipe.regularizers), "axes left empty are left out"
+    assert written["loss"]["name"] == recipe.loss.name
+    assert written["loss"].get("options", {}) == values(recipe.loss.options)
+    assert written["budget"]["batch_pairs"] == recipe.budget.batch_pairs
 
 
-def test_the_label_alone_changes_no_values_and_every_choice_does():
+def test_a_label_changes_no_values_and_every_choice_does():
     recipe = RECIPES["hardnet"]
     assert values(replace(recipe, label="another")) == values(recipe)
-    seen = {json.dumps(values(r), sort_keys=True) for r in VARIANTS.values()}
-    assert len(seen) == len(VARIANTS)
+    distinct = {json.dumps(values(r), sort_keys=True) for r in VARIANTS.values()}
+    assert len(distinct) == len(VARIANTS)
     assert len({r.label for r in VARIANTS.values()}) == len(VARIANTS)
 
 
 SGD = {"momentum": 0.9, "weight_decay": 1e-4}
 ACROSS = part("hardest", scope="across", floor=0.008)
 LINEAR = part("linear")
-# AdaSample, DSM and TCDesc in their sections 5.1, 5.1 and 4; HardNet and HyNet, also in their code.
+# From sections 5.1, 5.1 and 4 of AdaSample, DSM and TCDesc; of HardNet and HyNet, also from their code.
 STATED = {
     "hardnet": {
         "distance": part("euclidean", power=1),
@@ -112,15 +112,15 @@ def test_a_method_is_as_its_paper_states(name):
 
 
 @pytest.mark.parametrize(("name", "steps"), [("dsm_aug", 50_000), ("tcdesc_hn_aug", 150_000)])
-def test_dsm_and_tcdesc_take_their_number_of_steps_of_1024_pairs(name, steps):
+def test_dsm_and_tcdesc_train_for_the_stated_steps_of_1024_pairs(name, steps):
     budget = RECIPES[name].budget
     assert budget.batch_pairs == 1024
     assert budget.epochs * (budget.epoch_pairs // budget.batch_pairs) == steps
 
 
 def test_sosnet_is_hardnet_with_its_own_loss_negatives_of_all_blocks_and_sosr():
-    ours, theirs = values(RECIPES["sosnet_aug"]), values(RECIPES["hardnet_aug"])
-    differing = {axis for axis in ours if ours[axis] != theirs.get(axis)}
+    sosnet, hardnet = values(RECIPES["sosnet_aug"]), values(RECIPES["hardnet_aug"])
+    differing = {axis for axis in sosnet if sosnet[axis] != hardnet.get(axis)}
     assert differing == {"augment", "negatives", "loss", "regularizers"}
     recipe = RECIPES["sosnet_aug"]
     assert recipe.negatives == part("hardest", scope="all", floor=0.008)
@@ -135,7 +135,7 @@ def test_hynets_distance_is_divided_by_its_largest_slope():
     assert recipe.negatives.options["scope"] == "all"
 
 
-def test_infinity_in_a_recipe_is_a_word_since_records_are_json():
+def test_infinity_in_a_recipe_is_written_as_a_word_for_json():
     recipe = recipes.hybrid(RECIPES["hynet_aug"], alpha=math.inf)
     json.dumps(values(recipe), allow_nan=False)
     assert parts.build("distance", recipe.distance).of_similarity(torch.tensor(0.25)).item() == 0.75
@@ -156,7 +156,7 @@ def test_schedules_begin_at_one_and_fall_as_stated():
     assert [constant.build()(p) for p in (0, 0.5, 1)] == [1, 1, 1]
     assert [linear.build()(p) for p in (0, 0.25, 1)] == [1, 0.75, 0]
     steps = parts.build("schedule", RECIPES["adasample_gen"].schedule)
-    # Epoch e of 90, from 0, at the first step of each: divided by 10 at the end of 30, 60, 80.
+    # At the first step of each of 90 epochs: divided by 10 after 30, 60 and 80 epochs.
     per_epoch = 976
     for epoch in range(90):
         factor = steps(epoch * per_epoch / (90 * per_epoch))

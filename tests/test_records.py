@@ -1,4 +1,4 @@
-"""Records and probes: whole or not at all, and what is wrong with one is said."""
+"""Records and probes: written whole or not at all, and damage is reported."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_a_damaged_record_is_named(content: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["curve", "digests", "metrics", "probes", "seed", "seal"])
-def test_whatever_is_changed_in_a_record_it_is_damaged(name: str, tmp_path: Path) -> None:
+def test_a_record_with_any_changed_entry_is_damaged(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    real = next((REFERENCE / "quick" / "mini" / "records" / "hardnet").glob("*-seed0-*.json"))
-    whole = json.loads(real.read_bytes())
-    changed = next(iter(whole[name].values())) if isinstance(whole[name], dict) else 1
-    for content in ({**whole, name: changed}, {key: whole[key] for key in whole if key != name}):
+    reference = next((REFERENCE / "quick" / "mini" / "records" / "hardnet").glob("*-seed0-*.json"))
+    record = json.loads(reference.read_bytes())
+    changed = next(iter(record[name].values())) if isinstance(record[name], dict) else 1
+    for content in ({**record, name: changed}, {key: record[key] for key in record if key != name}):
         path.write_text(json.dumps(content))
         with pytest.raises(records.DamagedRecord, match=r"a\.json is damaged"):
             records.read(path)
@@ -74,7 +74,7 @@ def test_a_write_that_fails_leaves_the_old_record(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def in_its_place(path: Path) -> None:
+def replace_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
 
@@ -82,22 +82,22 @@ def in_its_place(path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda made: (made / atomic.CHECKSUMS).write_text("{}") and (made / "a").write_text("other"),
-        lambda made: (made / "unlisted").touch(),
-        lambda made: (made / "a").unlink(),
-        lambda made: in_its_place(made / "a"),
-        lambda made: in_its_place(made / atomic.CHECKSUMS),
-        lambda made: (atomic.shutil.rmtree(made), made.touch()),
-        lambda made: (made.with_name("made.damaged").touch(), (made / "a").write_text("other")),
+        lambda cache: (cache / atomic.CHECKSUMS).write_text("{}") and (cache / "a").write_text("other"),
+        lambda cache: (cache / "unlisted").touch(),
+        lambda cache: (cache / "a").unlink(),
+        lambda cache: replace_by_folder(cache / "a"),
+        lambda cache: replace_by_folder(cache / atomic.CHECKSUMS),
+        lambda cache: (atomic.shutil.rmtree(cache), cache.touch()),
+        lambda cache: (cache.with_name("made.damaged").touch(), (cache / "a").write_text("other")),
     ],
 )
-def test_whatever_is_damaged_in_a_cache_it_is_made_anew(damage, tmp_path: Path) -> None:
-    made = tmp_path / "made"
+def test_a_cache_with_any_damage_is_made_anew(damage, tmp_path: Path) -> None:
+    cache = tmp_path / "made"
     for spoil in (damage, lambda _: None):
-        atomic.make_checked(made, "made", lambda new: (new / "a").write_text("whole"))
-        assert (made / "a").read_text() == "whole"
-        assert sorted(path.name for path in made.iterdir()) == ["a", atomic.CHECKSUMS]
-        spoil(made)
+        atomic.make_checked(cache, "made", lambda new: (new / "a").write_text("whole"))
+        assert (cache / "a").read_text() == "whole"
+        assert sorted(path.name for path in cache.iterdir()) == ["a", atomic.CHECKSUMS]
+        spoil(cache)
 
 
 def test_a_probe_reads_as_it_was_written(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""GOR, SOSNet's SOSR and HyNet's R_L2 against their definitions, and what they must bear."""
+"""GOR, SOSNet's SOSR and HyNet's R_L2 against their definitions and on degenerate batches."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def raw_pairs(n: int, k: int, seed: int = 0) -> Tensor:
 
 
 def penalty(module, raw: Tensor, **options: object) -> Tensor:
-    """Of raw descriptors (2, n, k) and of those of unit length in their directions."""
+    """Return the penalty of raw descriptors (2, n, k) and their unit vectors."""
     return module.build(**options)(Descriptions(raw, F.normalize(raw, dim=-1)))
 
 
 @pytest.mark.parametrize("pairs", ["all", "one"])
 @pytest.mark.parametrize(("n", "k"), [(2, 3), (5, 4), (9, 16)])
-@pytest.mark.parametrize("alike", [0.0, 9.0])
-def test_gor_is_of_the_moments_of_non_matching_inner_products(
-    n: int, k: int, pairs: str, alike: float
+@pytest.mark.parametrize("offset", [0.0, 9.0])
+def test_gor_depends_on_the_moments_of_non_matching_inner_products(
+    n: int, k: int, pairs: str, offset: float
 ) -> None:
-    raw = alike + raw_pairs(n, k)
+    raw = offset + raw_pairs(n, k)
     anchors, positives = F.normalize(raw, dim=-1).tolist()
-    # Of one negative each it is the next class's.
-    taken = [
+    # With one negative each, it is the next class's.
+    indices = [
         (i, j) for i in range(n) for j in range(n) if i != j and (pairs == "all" or j == (i - 1) % n)
     ]
-    products = [sum(x * y for x, y in zip(anchors[i], positives[j], strict=True)) for i, j in taken]
+    products = [sum(x * y for x, y in zip(anchors[i], positives[j], strict=True)) for i, j in indices]
     first = sum(products) / len(products)
     second = sum(product**2 for product in products) / len(products)
     expected = first**2 + max(0.0, second - 1 / k)
-    assert not alike or second > 1 / k, "points all over the sphere have less"
+    assert not offset or second > 1 / k, "points all over the sphere have less"
     assert float(penalty(gor, raw, pairs=pairs)) == pytest.approx(expected, rel=1e-12)
     assert float(penalty(gor, raw, pairs=pairs, weight=3.0)) == pytest.approx(3 * expected, rel=1e-12)
 
@@ -55,17 +55,17 @@ def test_a_collapsed_batch_has_the_largest_gor() -> None:
 
 
 @given(seed=seeds, n=st.integers(1, 6), k=st.integers(1, 9))
-def test_r_l2_is_the_mean_of_squared_differences_of_lengths(seed: int, n: int, k: int) -> None:
+def test_r_l2_is_the_mean_squared_difference_of_lengths(seed: int, n: int, k: int) -> None:
     raw = raw_pairs(n, k, seed)
     lengths = [[math.hypot(*x) for x in side] for side in raw.tolist()]
     expected = sum((x - y) ** 2 for x, y in zip(*lengths, strict=True)) / n
-    found = penalty(norm, raw, weight=1.0).item()
-    assert found == pytest.approx(expected, rel=1e-3, abs=1e-4)
-    assert penalty(norm, raw).item() == pytest.approx(0.1 * found)
-    assert penalty(norm, raw, weight=1.0, reduction="sum").item() == pytest.approx(n * found)
+    measured = penalty(norm, raw, weight=1.0).item()
+    assert measured == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    assert penalty(norm, raw).item() == pytest.approx(0.1 * measured)
+    assert penalty(norm, raw, weight=1.0, reduction="sum").item() == pytest.approx(n * measured)
 
 
-def test_r_l2_reports_a_raw_descriptor_of_no_length() -> None:
+def test_r_l2_reports_a_raw_descriptor_of_zero_length() -> None:
     raw = raw_pairs(4, 8)
     raw[1, 2] = 0
     with pytest.raises(FloatingPointError, match="1 raw descriptors are zero"):
@@ -78,16 +78,16 @@ def test_r_l2_reports_a_raw_descriptor_of_no_length() -> None:
 def test_sosr_is_the_mean_over_the_neighbours_of_both_sets(symmetric, across, seed, n, k) -> None:
     raw, k = raw_pairs(n, 5, seed), min(k, n - 1)
     options = {"neighbours": k, "symmetric": symmetric, "across": across}
-    found = penalty(sosr, raw, **options).item()
-    literal = literal_hynet.sosr(
+    measured = penalty(sosr, raw, **options).item()
+    expected = literal_hynet.sosr(
         raw.numpy(), k, symmetric=symmetric, cross=across, eps_root=1e-6, eps_unit=0.0
     )
-    assert found == pytest.approx(literal, abs=1e-9)
-    assert penalty(sosr, raw, weight=3.0, **options).item() == pytest.approx(3 * found)
-    assert penalty(sosr, raw, reduction="sum", **options).item() == pytest.approx(n * found)
+    assert measured == pytest.approx(expected, abs=1e-9)
+    assert penalty(sosr, raw, weight=3.0, **options).item() == pytest.approx(3 * measured)
+    assert penalty(sosr, raw, reduction="sum", **options).item() == pytest.approx(n * measured)
 
 
-def test_none_is_its_own_neighbour_and_of_equally_near_ones_the_first_are_taken() -> None:
+def test_no_descriptor_is_its_own_neighbour_and_ties_take_the_first() -> None:
     rows = [[0.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 1.0], [0.0] * 4]
     distances = torch.tensor(rows)
     near = [row.nonzero().flatten().tolist() for row in sosr.nearest(distances, 2)]
@@ -95,7 +95,7 @@ def test_none_is_its_own_neighbour_and_of_equally_near_ones_the_first_are_taken(
     assert torch.equal(distances, torch.tensor(rows)), "what is looked at is left as it was"
 
 
-def test_sosr_refuses_a_batch_that_has_not_so_many_neighbours() -> None:
+def test_sosr_refuses_a_batch_with_too_few_neighbours() -> None:
     with pytest.raises(ValueError, match="a batch of 8 pairs has no 8 neighbours"):
         penalty(sosr, raw_pairs(8, 4))
 
@@ -112,7 +112,7 @@ GRADIENTS = [
 
 @pytest.mark.parametrize(("module", "options"), GRADIENTS)
 @pytest.mark.parametrize("n", [2, 5])
-def test_the_gradient_is_that_of_differences_also_for_a_batch_of_two(module, options, n: int) -> None:
+def test_the_gradient_matches_finite_differences_even_for_two_pairs(module, options, n: int) -> None:
     raw = raw_pairs(n, 4, n).requires_grad_()
     assert torch.autograd.gradcheck(lambda raw: penalty(module, raw, **options), raw)
 
@@ -120,13 +120,13 @@ def test_the_gradient_is_that_of_differences_also_for_a_batch_of_two(module, opt
 @pytest.mark.parametrize("module", [gor, norm, sosr])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_identical_descriptors_have_finite_penalties_and_gradients(module, dtype) -> None:
-    """All alike; and two sets that are alike, whose differences are zero."""
-    alike, twice = torch.ones(2, 10, 16), raw_pairs(10, 16).float()
-    twice[1] = twice[0]
-    for raw in (alike, twice):
+    """All descriptors equal; and two equal sets, whose differences are zero."""
+    constant, paired = torch.ones(2, 10, 16), raw_pairs(10, 16).float()
+    paired[1] = paired[0]
+    for raw in (constant, paired):
         leaf = raw.to(dtype).requires_grad_()
-        found = penalty(module, leaf)
-        found.backward()
-        assert torch.isfinite(found)
+        loss = penalty(module, leaf)
+        loss.backward()
+        assert torch.isfinite(loss)
         assert torch.isfinite(leaf.grad).all()
-        assert module is not norm or (found.item(), leaf.grad.abs().max().item()) == (0, 0)
+        assert module is not norm or (loss.item(), leaf.grad.abs().max().item()) == (0, 0)

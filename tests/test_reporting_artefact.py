@@ -29,7 +29,7 @@ def shown(tmp_path: Path, displayed: list) -> Artefact:
     return Artefact("adasample/table1", study, [])
 
 
-def saved(shown: Artefact, kind: str, name: str) -> Path:
+def saved_path(shown: Artefact, kind: str, name: str) -> Path:
     return shown.study.saving / kind / name
 
 
@@ -41,22 +41,22 @@ def test_a_table_is_shown_rounded_and_saved_with_six_digits(shown: Artefact, dis
     assert "a &lt; b" in html
     assert "<caption>a &amp; b</caption>" in html
     assert (
-        saved(shown, "tables", "adasample/table1_pairs.csv").read_text()
+        saved_path(shown, "tables", "adasample/table1_pairs.csv").read_text()
         == "Method,x,n\na < b,1.23456,3\n"
     )
 
 
-def test_a_figure_is_saved_as_the_picture_that_the_cell_shows_and_what_it_draws_beside_it(
+def test_a_figure_is_saved_as_the_cell_shows_it_together_with_its_table(
     shown: Artefact, displayed: list
 ) -> None:
     shown.figure(Figure(figsize=(2, 1)), "A square", pd.DataFrame({"x": [1]}), "site")
     [image] = displayed
     assert (image.width, image.alt) == (200, "A square")
-    assert saved(shown, "figures", "adasample/table1_site.png").read_bytes() == image.data
-    assert saved(shown, "tables", "adasample/table1_site_figure.csv").read_text() == "x\n1\n"
+    assert saved_path(shown, "figures", "adasample/table1_site.png").read_bytes() == image.data
+    assert saved_path(shown, "tables", "adasample/table1_site_figure.csv").read_text() == "x\n1\n"
 
 
-def test_while_the_reference_is_read_nothing_is_saved(
+def test_nothing_is_saved_while_the_reference_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, displayed: list
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -71,11 +71,9 @@ def test_numbers_have_a_true_minus_and_no_negative_zero(value: float, text: str)
     assert f"<td>{text}</td>" in artefact.as_html(pd.DataFrame({"x": [value]}))
 
 
-def test_verdicts_are_those_on_the_artefacts_claims_and_a_shared_reason_stands_once(
-    shown: Artefact, displayed: list
-) -> None:
+def test_verdicts_are_those_on_the_artefacts_claims(shown: Artefact, displayed: list) -> None:
     replace(shown, name="adasample/table3").judge({"p_value": [0.01] * 6})
-    table = pd.read_csv(saved(shown, "tables", "adasample/table3_verdicts.csv"))
+    table = pd.read_csv(saved_path(shown, "tables", "adasample/table3_verdicts.csv"))
     claims = read_claims("adasample", "Table 3")
     assert table["claim"].tolist() == [claim.id for claim in claims]
     html = displayed[-1].data

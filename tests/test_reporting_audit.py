@@ -1,4 +1,4 @@
-"""The test behind AdaSample's printed p-values: every outcome of five runs against five, by hand."""
+"""The test behind AdaSample's printed p-values: each outcome of five runs against five, by hand."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def paper():
 def test_the_papers_columns_keep_their_values_under_the_short_names(paper):
     assert list(paper.index) == list(COLUMN_NAMES)
     assert paper.loc["Yos>Ntr"].tolist() == [0.627, 0.012, 0.671, 0.010, 6.62, 0.006]
-    # Sec. 5.4 names Notre Dame to Liberty as the one that is not significant.
+    # Sec. 5.4 names only Notre Dame to Liberty as not significant.
     assert paper.index[paper["p"] > 0.05].tolist() == ["Lib>Ntr"]
 
 
 @given(lower=fives, higher=fives)
 @settings(deadline=None, max_examples=40)
-def test_each_form_gives_the_p_that_the_values_themselves_have(lower, higher):
+def test_each_form_gives_the_p_of_the_values_themselves(lower, higher):
     exact, above = exact_by_hand(lower, higher), exact_by_hand(higher, lower)
-    [at, *_] = np.flatnonzero(
+    [index, *_] = np.flatnonzero(
         (EVERY["ties"] == tied_groups([*lower, *higher]))
         & (EVERY["u"] == u_by_hand(lower, higher))
         & np.isclose(EVERY["at_most"], exact)
         & np.isclose(EVERY["at_least"], above)
     )
-    p, less = P.iloc[at], normal_by_hand(lower, higher, 0.5)
+    p, less = P.iloc[index], normal_by_hand(lower, higher, 0.5)
     assert p["exact", 1] == pytest.approx(exact)
     assert p["exact", 2] == pytest.approx(min(1, 2 * min(exact, above)))
     assert p["normal, ties", 1] == pytest.approx(normal_by_hand(lower, higher, 0.0))
@@ -56,19 +56,19 @@ def test_each_form_gives_the_p_that_the_values_themselves_have(lower, higher):
     assert p[SCIPY_DEFAULT, 2] == pytest.approx(both_tails)
 
 
-def test_the_outcomes_searched_are_all_that_any_five_and_five_values_can_have():
-    found = significance.mann_whitney_outcomes(2, 3)[0].round(9)
-    listed = set(zip(*(found[name] for name in ("u", "ties", "at_most", "at_least")), strict=True))
-    met = set()
+def test_the_outcomes_are_all_that_two_and_three_values_can_have():
+    outcomes = significance.mann_whitney_outcomes(2, 3)[0].round(9)
+    listed = set(zip(*(outcomes[name] for name in ("u", "ties", "at_most", "at_least")), strict=True))
+    enumerated = set()
     for values in itertools.product(range(5), repeat=5):
         lower, higher = values[:2], values[2:]
         tails = exact_by_hand(lower, higher), exact_by_hand(higher, lower)
-        met.add((u_by_hand(lower, higher), tied_groups(values), *(round(p, 9) for p in tails)))
-    assert listed == met
+        enumerated.add((u_by_hand(lower, higher), tied_groups(values), *(round(p, 9) for p in tails)))
+    assert listed == enumerated
 
 
-def test_the_runs_that_an_explanation_speaks_of_have_the_printed_p_when_tested(paper):
-    """For each printed p the U of the likeliest form, with runs that have it."""
+def test_the_runs_of_each_explanation_have_the_printed_p(paper):
+    """For each printed p: the U of the likeliest form, and runs that have this U."""
     holm = adasample.holm_table(paper)
     witnesses = {
         "Ntr>Lib": ([1, 1, 1, 2, 2], [1, 3, 4, 4, 4]),
@@ -84,28 +84,28 @@ def test_the_runs_that_an_explanation_speaks_of_have_the_printed_p_when_tested(p
         assert row["implied", "U"] == tested["u"]
         assert round(float(tested["continuity"]), 3) == paper.loc[name, "p"]
         assert least - 1e-9 <= tested["exact"] <= most + 1e-9
-        # Where the two tied pairs are decides the exact p; without ties there is one.
+        # The positions of the two tied pairs decide the exact p; without ties it is unique.
         assert (least < most) == (name in ("Ntr>Lib", "Lib>Ntr"))
 
 
-def test_one_form_alone_gives_four_p_without_ties_and_0031_only_with_nine_tied_runs(paper):
-    found = adasample.forms_table(paper)
-    best = found.iloc[0]
-    assert found.index[0] == ("normal, continuity + ties", 1)
+def test_only_one_form_gives_four_p_untied_and_0031_only_with_nine_tied_runs(paper):
+    forms = adasample.forms_table(paper)
+    best = forms.iloc[0]
+    assert forms.index[0] == ("normal, continuity + ties", 1)
     assert best[list(COLUMN_NAMES)].tolist() == ["3.5 (4+3+2)", "2", "10 (2+2)", "0", "3", "1"]
-    others = found.iloc[1:]
+    others = forms.iloc[1:]
     assert (others.loc[others["fits"] == 6, "untied"] == 0).all()
-    assert found.loc[("exact", 1), "fits"] == 1
+    assert forms.loc[("exact", 1), "fits"] == 1
 
 
 def test_holm_on_the_printed_p_by_hand(paper):
-    found = adasample.holm_table(paper)
-    assert found[("as printed", "Holm")].tolist() == pytest.approx(
+    table = adasample.holm_table(paper)
+    assert table[("as printed", "Holm")].tolist() == pytest.approx(
         [0.090, 0.072, 0.337, 0.036, 0.090, 0.055]
     )
-    exact = found[("exact, at most", "p")]
+    exact = table[("exact, at most", "p")]
     assert exact["Yos>Ntr"] == pytest.approx(1 / 252)
     assert exact["Ntr>Yos"] == pytest.approx(2 / 252)
-    # The third smallest is 4 / 252, which four times is above 5%.
-    assert found.loc["Ntr>Yos", ("exact, at most", "Holm")] == pytest.approx(5 * 2 / 252)
-    assert found.loc["Yos>Lib", ("exact, at most", "Holm")] == pytest.approx(4 * 4 / 252)
+    # The third smallest is 4 / 252; four times that is above 5%.
+    assert table.loc["Ntr>Yos", ("exact, at most", "Holm")] == pytest.approx(5 * 2 / 252)
+    assert table.loc["Yos>Lib", ("exact, at most", "Holm")] == pytest.approx(4 * 4 / 252)

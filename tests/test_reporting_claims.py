@@ -1,4 +1,4 @@
-"""Claims: fixed rows, and the rule that turns values into a verdict."""
+"""Claims: fixed rows and the rule that turns values into a verdict."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def ratio_claim(**changes: object) -> Claim:
     return claim(**{"unit": "ratio", "margin": 1.0135} | changes)
 
 
-def judge(which: Claim, values: dict, profile: str = "evening", data: str = "mini", seeds=SEEDS):
-    return verdict(which, values, seeds, profile, data)
+def judge(row: Claim, values: dict, profile: str = "evening", data: str = "mini", seeds=SEEDS):
+    return verdict(row, values, seeds, profile, data)
 
 
-def one(claim_id: str) -> Claim:
+def claim_by_id(claim_id: str) -> Claim:
     return next(c for c in read_claims() if c.id == claim_id)
 
 
 def runs(mean: float, spread: float, cells: int = 1, seed: int = 0) -> np.ndarray:
-    """Five seeds with exactly this mean and standard deviation in every cell."""
-    drawn = np.random.default_rng(seed).normal(size=(5, cells))
-    drawn = (drawn - drawn.mean(axis=0)) / drawn.std(axis=0, ddof=1)
-    return mean + spread * drawn
+    """Return five seeds with exactly this mean and standard deviation in every cell."""
+    values = np.random.default_rng(seed).normal(size=(5, cells))
+    values = (values - values.mean(axis=0)) / values.std(axis=0, ddof=1)
+    return mean + spread * values
 
 
 def by_cell(*means: float, spread: float = 0.1) -> np.ndarray:
@@ -68,13 +68,13 @@ def test_a_difference_counts_when_its_interval_excludes_the_margin(gap, outcome)
     assert (result.low, result.high) == pytest.approx((gap - 0.3725, gap + 0.3725), abs=1e-3)
 
 
-def test_test_points_may_leave_open_what_seeds_alone_decide():
+def test_test_points_may_leave_open_a_claim_that_seeds_decide():
     draws = np.random.default_rng(0).normal(0, 0.5, (1, 5, 1, 400))
     points = {"a": Measured(runs(-0.3, 0.01), draws), "b": Measured(np.zeros(1), np.zeros((1, 1, 400)))}
     result = judge(claim(), points)
     assert (result.outcome, result.over) == ("open", "seeds and tests")
-    without = judge(claim(), {"a": runs(-0.3, 0.01), "b": np.zeros(1)})
-    assert (without.outcome, without.over) == ("held", "seeds")
+    seeds_only = judge(claim(), {"a": runs(-0.3, 0.01), "b": np.zeros(1)})
+    assert (seeds_only.outcome, seeds_only.over) == ("held", "seeds")
 
 
 def test_seeds_that_are_shared_are_paired():
@@ -103,7 +103,7 @@ def test_one_seed_leaves_a_claim_open_whatever_its_values():
         ("quick", "mini", 0.2, "not judged"),
     ],
 )
-def test_what_is_said_depends_on_the_size_of_runs_and_their_data(profile, data, gap, outcome):
+def test_a_verdict_depends_on_the_size_of_runs_and_their_data(profile, data, gap, outcome):
     values = {"a": np.full((5, 6), 1.0 + gap), "b": np.full((5, 6), 1.0)}
     result = judge(claim(), values, profile, data)
     assert (result.outcome, result.observed) == (outcome, pytest.approx(gap))
@@ -118,13 +118,13 @@ def test_a_claim_about_hpatches_is_not_decided_by_training_data_alone():
     assert judge(on_hpatches, values, "paper", "ubc+hpatches").outcome == "reproduced"
 
 
-def test_what_is_computed_without_training_is_judged_at_any_size():
-    most = claim(statistic="maximum", direction="at_most", margin=1.0, b=())
-    computed = judge(most, {"a": np.array([0.5])}, "quick", seeds=())
+def test_values_computed_without_training_are_judged_at_any_size():
+    maximum = claim(statistic="maximum", direction="at_most", margin=1.0, b=())
+    computed = judge(maximum, {"a": np.array([0.5])}, "quick", seeds=())
     assert (computed.outcome, computed.seeds) == ("held", 0)
-    # Runs are runs, whether or not their seeds are named; so is a test of runs.
-    assert judge(most, {"a": np.full((2, 1), 0.5)}, "quick", seeds=()).outcome == "not judged"
-    assert judge(most, {"a": np.array([0.5])}, "quick").outcome == "not judged"
+    # Runs count as runs even if no seeds are named, and so does a test of runs.
+    assert judge(maximum, {"a": np.full((2, 1), 0.5)}, "quick", seeds=()).outcome == "not judged"
+    assert judge(maximum, {"a": np.array([0.5])}, "quick").outcome == "not judged"
 
 
 def test_a_difference_equal_to_the_margin_does_not_hold():
@@ -134,43 +134,43 @@ def test_a_difference_equal_to_the_margin_does_not_hold():
     assert judge(claim(margin=0.0), {**at, "b": at["a"]}).outcome == "did not hold"
 
 
-def test_of_several_rivals_the_one_that_stands_in_the_way_decides():
+def test_the_rival_that_is_hardest_to_beat_decides():
     values = {"a": runs(1.0, 0.1), "b": runs(9.0, 0.1, seed=1), "d": runs(1.5, 0.1, seed=3)}
-    both = claim(b=("b", "c"))
+    two_rivals = claim(b=("b", "c"))
     for mean, spread, outcome in ((2.0, 5.0, "open"), (2.0, 0.1, "held"), (-1.0, 0.1, "did not hold")):
-        result = judge(both, {**values, "c": runs(mean, spread, seed=2)})
+        result = judge(two_rivals, {**values, "c": runs(mean, spread, seed=2)})
         assert (result.outcome, result.rival) == (outcome, "c")
-    # Two methods of the claim: the worse of them, and its name.
+    # Of two methods of the claim, the worse decides and is named.
     labelled = {**values, "c": Measured(runs(2.0, 0.1, seed=2), label="C")}
     assert judge(claim(a=("a", "d"), b=("b", "c")), labelled).rival == "C against d"
 
 
 def test_a_difference_in_each_cell_is_decided_by_the_cell_that_fares_worst():
-    each = claim(statistic="each_difference", margin=0.0)
+    cellwise = claim(statistic="each_difference", margin=0.0)
 
-    def in_cells(*means: float):
-        return judge(each, {"a": Measured(by_cell(*means), cells=tuple("xyz")), "b": np.zeros(3)})
+    def judged(*means: float):
+        return judge(cellwise, {"a": Measured(by_cell(*means), cells=tuple("xyz")), "b": np.zeros(3)})
 
-    result = in_cells(-3.0, -1.0, -2.0)
+    result = judged(-3.0, -1.0, -2.0)
     assert (result.outcome, result.rival, result.observed) == ("held", "b in y", pytest.approx(-1.0))
-    lost = in_cells(-3.0, 1.0, -2.0)
+    lost = judged(-3.0, 1.0, -2.0)
     assert (lost.outcome, lost.rival) == ("did not hold", "b in y")
     assert lost.why == "one of 3 simultaneous intervals"
-    # Half an interval is 0.124 of one cell, and 0.178 of three simultaneous ones; the interval that is
-    # shown is one that holds 0.
-    unsure = in_cells(-3.0, 0.15, -2.0)
-    assert (unsure.outcome, unsure.low) == ("open", pytest.approx(0.15 - 0.178, abs=1e-3))
-    alone = in_cells(-3.0, 0.1, -2.0)
-    assert (alone.outcome, alone.low) == ("open", pytest.approx(0.1 - 0.124, abs=1e-3))
-    assert in_cells(-3.0, -0.15, -2.0).outcome == "held"
+    # Half an interval is 0.124 for one cell and 0.178 for three simultaneous ones. The interval shown
+    # is one that holds 0.
+    undecided = judged(-3.0, 0.15, -2.0)
+    assert (undecided.outcome, undecided.low) == ("open", pytest.approx(0.15 - 0.178, abs=1e-3))
+    narrow = judged(-3.0, 0.1, -2.0)
+    assert (narrow.outcome, narrow.low) == ("open", pytest.approx(0.1 - 0.124, abs=1e-3))
+    assert judged(-3.0, -0.15, -2.0).outcome == "held"
 
 
-def test_of_any_cell_one_is_enough():
+def test_any_one_cell_is_enough():
     gain = ratio_claim(statistic="any_difference", direction="at_most", margin=0.92)
     for first, second, spread, outcome, observed in (
         (3.0, 4.0, 0.01, "held", 0.75),
         (3.9, 4.0, 0.01, "did not hold", 0.975),
-        # 5% for sure in one cell; what is not decided is the other, by far fewer sure points.
+        # 5% for sure in one cell; the other, with far fewer sure points, is undecided.
         (3.8, 4.5, 1.0, "open", 1.1),
     ):
         a = np.hstack([runs(first, 0.01), runs(second, spread)])
@@ -178,18 +178,18 @@ def test_of_any_cell_one_is_enough():
         assert (result.outcome, result.observed) == (outcome, pytest.approx(observed, abs=0.03))
 
 
-def test_of_most_cells_more_than_half_are_needed_and_each_against_every_rival():
+def test_most_cells_means_more_than_half_and_each_against_every_rival():
     most = claim(statistic="most_difference", direction="greater", margin=0)
 
-    def of_cells(*means: float):
+    def judged(*means: float):
         return judge(most, {"a": by_cell(*means), "b": np.zeros(4)})
 
-    assert of_cells(1.0, 1.0, 1.0, -1.0).outcome == "held"
-    assert of_cells(1.0, 1.0, -1.0, -1.0).outcome == "did not hold"
-    assert of_cells(1.0, 1.0, 0.05, -1.0).outcome == "open"
-    # Of one cell half an interval is 0.124 at 95%, and 0.208 at 98.75%, one of four.
+    assert judged(1.0, 1.0, 1.0, -1.0).outcome == "held"
+    assert judged(1.0, 1.0, -1.0, -1.0).outcome == "did not hold"
+    assert judged(1.0, 1.0, 0.05, -1.0).outcome == "open"
+    # Half an interval of one cell is 0.124 at 95%, and 0.208 at 98.75%, as one of four.
     for mean, outcome in ((0.3, "held"), (0.15, "open"), (-0.15, "open"), (-0.3, "did not hold")):
-        assert of_cells(*[mean] * 4).outcome == outcome
+        assert judged(*[mean] * 4).outcome == outcome
     values = {"a": [9.0, 9.0, 9.0, 1.0], "b": [1.0, 9.0, 2.0, 5.0], "c": [2.0, 1.0, 8.0, 0.0]}
     result = judge(replace(most, b=("c", "b")), values)
     assert (result.outcome, result.observed, result.rival) == ("did not hold", 0.0, "b")
@@ -205,9 +205,9 @@ def test_a_sum_is_of_all_its_methods_and_paired_by_seed():
 
 
 def test_a_share_of_a_gain_is_not_judged_where_there_is_no_gain():
-    half, hardnet = one("adasample-s52-squared-half"), runs(20.0, 0.1)
+    half, hardnet = claim_by_id("adasample-s52-squared-half"), runs(20.0, 0.1)
     squared = {"hardnet_aug_gen": hardnet, "rung_squared": hardnet - 3}
-    # All that AdaSample changes makes it worse, or no better for sure.
+    # All changes of AdaSample together make it worse, or not certainly better.
     for ours, profile in product((hardnet + 4, runs(19.99, 0.5, seed=1)), ("evening", "quick")):
         result = judge(half, {**squared, "adasample_aug_gen": ours}, profile)
         assert (result.outcome, result.observed) == ("not judged", None)
@@ -222,14 +222,14 @@ def test_a_share_of_a_gain_is_not_judged_where_there_is_no_gain():
 
 
 def test_fewer_cells_than_are_printed_are_counted():
-    each = one("adasample-t1-plus-star-each")
+    cellwise = claim_by_id("adasample-t1-plus-star-each")
     values = {"adasample_aug_gen": runs(1.0, 0.01, 2), "hardnet_aug_gen": runs(2.0, 0.01, 2)}
-    some = {key: Measured(of, cells=COLUMN_NAMES[:2]) for key, of in values.items()}
-    assert judge(each, some).part == "2 of 6 columns"
-    assert judge(each, {key: np.tile(of, 3) for key, of in values.items()}).part == ""
+    partial = {key: Measured(rates, cells=COLUMN_NAMES[:2]) for key, rates in values.items()}
+    assert judge(cellwise, partial).part == "2 of 6 columns"
+    assert judge(cellwise, {key: np.tile(rates, 3) for key, rates in values.items()}).part == ""
 
 
-def test_a_ratio_is_that_of_geometric_means_paired_by_seed_as_written_out_in_loops():
+def test_a_ratio_of_geometric_means_paired_by_seed_equals_that_of_loops():
     random = np.random.default_rng(0)
     a, b = np.exp(random.normal(0.0, 0.3, (5, 6))), np.exp(random.normal(1.0, 0.3, (5, 6)))
     logs = [sum(math.log(a[s, c]) - math.log(b[s, c]) for c in range(6)) / 6 for s in range(5)]
@@ -241,7 +241,7 @@ def test_a_ratio_is_that_of_geometric_means_paired_by_seed_as_written_out_in_loo
     assert (result.observed, result.low, result.high) == pytest.approx((math.exp(mean), low, high))
     points = sum(a[s, c] - b[s, c] for s in range(5) for c in range(6)) / 30
     assert (result.outcome, result.points) == ("held", pytest.approx(points))
-    # Rates of harder tests, all times 7, change nothing but the points.
+    # Rates of harder tests, all times 7, change only the points.
     harder = judge(ratio_claim(), {"a": 7 * a, "b": 7 * b})
     assert (harder.observed, harder.low) == pytest.approx((result.observed, result.low))
 
@@ -271,59 +271,59 @@ def test_a_margin_of_a_ratio_is_a_factor():
     assert ratio_claim(direction="within", margin=1.05).needed() == "from 0.9524 to 1.05 ratio"
 
 
-def test_what_the_margin_alone_would_decide_is_open():
+def test_a_verdict_by_the_margin_alone_is_open():
     # Half an interval is 0.124: from -0.114 to 0.010, below a margin of 0.02 but on both sides of 0.
     gain = claim(direction="greater", margin=0.02)
     result = judge(gain, {"a": runs(-0.104 - 0.01, 0.1), "b": np.zeros(1)})
     assert (result.outcome, result.why) == ("open", "the verdict would change if the margin were zero")
     assert judge(gain, {"a": runs(-0.13, 0.1), "b": np.zeros(1)}).outcome == "did not hold"
-    one = claim(statistic="maximum", b=(), direction="at_most", margin=1)
-    assert judge(one, {"a": [1]}).outcome == "held"
-    above = claim(statistic="minimum", b=(), direction="greater", margin=0.05)
+    highest = claim(statistic="maximum", b=(), direction="at_most", margin=1)
+    assert judge(highest, {"a": [1]}).outcome == "held"
+    lowest = claim(statistic="minimum", b=(), direction="greater", margin=0.05)
     for value, outcome in ((0.0473, "open"), (0.03, "did not hold"), (0.052, "open"), (0.07, "held")):
-        assert judge(above, {"a": [value]}).outcome == outcome
+        assert judge(lowest, {"a": [value]}).outcome == outcome
 
 
-def test_of_few_seeds_three_methods_have_one_residual():
+def test_three_methods_of_few_seeds_share_one_residual():
     random = np.random.default_rng(1)
     logs = random.normal(np.array([[0.0], [0.5], [0.6]]), 0.1, (3, 3))
-    values = {name: np.exp(own)[:, None] for name, own in zip("abc", logs, strict=True)}
-    left = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
-    half = 2.7764451 * math.sqrt((left**2).sum() / 4 * 2 / 3)
+    values = {name: np.exp(row)[:, None] for name, row in zip("abc", logs, strict=True)}
+    residuals = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
+    half = 2.7764451 * math.sqrt((residuals**2).sum() / 4 * 2 / 3)
     result = judge(ratio_claim(b=("b", "c")), values, seeds=(0, 1, 2))
     gaps = {name: logs[0].mean() - logs[i].mean() for i, name in enumerate("abc")}
     assert (result.rival, result.outcome) == ("b", "held")
     assert (result.low, result.high) == pytest.approx(
         (math.exp(gaps["b"] - half), math.exp(gaps["b"] + half))
     )
-    alone = judge(ratio_claim(), values, seeds=(0, 1, 2))
-    assert alone.high != pytest.approx(result.high), "two methods have the spread of their difference"
+    pair = judge(ratio_claim(), values, seeds=(0, 1, 2))
+    assert pair.high != pytest.approx(result.high), "two methods have the spread of their difference"
 
 
 def test_cells_with_fewer_than_200_expected_false_positives_do_not_count():
-    def of(rate: float, pairs: int, *more: float) -> Measured:
-        values = np.array([rate, *more]) * np.linspace(0.99, 1.01, 5)[:, None]
-        return Measured(values, cells=("x", "y")[: 1 + len(more)], pairs=(pairs,) * (1 + len(more)))
+    def method(rate: float, pairs: int, *others: float) -> Measured:
+        values = np.array([rate, *others]) * np.linspace(0.99, 1.01, 5)[:, None]
+        return Measured(values, cells=("x", "y")[: 1 + len(others)], pairs=(pairs,) * (1 + len(others)))
 
     # 0.5% of 50,000 pairs are 250, 0.4% just 200, 0.39% are 195.
     for rate, outcome in ((0.5, "held"), (0.4001, "held"), (0.39, "not judged")):
-        result = judge(ratio_claim(), {"a": of(rate, 50_000), "b": of(4.0, 50_000)})
+        result = judge(ratio_claim(), {"a": method(rate, 50_000), "b": method(4.0, 50_000)})
         assert (result.outcome, result.observed) == (outcome, pytest.approx(rate / 4))
     assert result.why == "fewer than 200 false positives are expected; average precision decides"
-    # Of two cells the one with enough is left, whichever method lacks them in the other.
-    some = judge(ratio_claim(), {"a": of(0.1, 50_000, 2.0), "b": of(4.0, 50_000, 4.0)})
-    assert (some.outcome, some.observed) == ("held", pytest.approx(0.5))
-    assert judge(ratio_claim(), {"a": of(0.39, 10**6), "b": of(4.0, 10**6)}).outcome == "held"
+    # Of two cells the one with enough counts, whichever method lacks them in the other.
+    partial = judge(ratio_claim(), {"a": method(0.1, 50_000, 2.0), "b": method(4.0, 50_000, 4.0)})
+    assert (partial.outcome, partial.observed) == ("held", pytest.approx(0.5))
+    assert judge(ratio_claim(), {"a": method(0.39, 10**6), "b": method(4.0, 10**6)}).outcome == "held"
 
 
-def test_a_finding_is_shown_and_has_no_verdict():
+def test_a_finding_is_shown_without_a_verdict():
     values = {"a": runs(-1.0, 0.1), "b": np.zeros(1)}
     row = claims.verdict(claim(kind="finding"), values, SEEDS, "evening", "mini")
     assert (row["verdict"], row["observed"]) == ("not judged", pytest.approx(-1.0))
     assert row["why"] == "our own comparison: no sentence of the paper states it"
 
 
-def test_how_many_verdicts_may_be_wrong_by_chance():
+def test_verdicts_wrong_by_chance_are_counted():
     table = pd.DataFrame(
         {
             "verdict": ["held"] * 10 + ["did not hold"] * 10 + ["open"] * 20 + ["not judged", "held"],
@@ -336,7 +336,7 @@ def test_how_many_verdicts_may_be_wrong_by_chance():
     )
 
 
-def test_within_a_margin_is_held_only_by_an_interval_that_lies_inside():
+def test_within_a_margin_holds_only_for_an_interval_that_lies_inside():
     for mean, spread, outcome in (
         *((0.1, 0.1, "held"), (-0.1, 2.0, "open")),
         *((2.0, 0.1, "did not hold"), (-2.0, 0.1, "did not hold")),
@@ -354,7 +354,7 @@ def test_a_ratio_of_deviations_is_judged_by_fishers_interval():
     assert (single.outcome, single.observed) == ("open", pytest.approx(math.nan, nan_ok=True))
 
 
-def test_maxima_are_about_the_very_runs():
+def test_maxima_are_judged_on_the_runs():
     never = claim(statistic="maximum", b=(), direction="at_most", margin=0.0)
     assert judge(never, {"a": [[0.0, 0.0]]}, seeds=(0,)).outcome == "held"
     lost = judge(never, {"a": [[0.0, 0.01]]}, seeds=(0,))
@@ -376,8 +376,8 @@ def test_statistics_equal_their_definition_written_as_loops(a, b):
     gaps = [sum(run[cell] for run in a) / 5 - sum(run[cell] for run in b) / 5 for cell in range(4)]
     values = {"a": a, "b": b}
     assert judge(claim(), values).observed == pytest.approx(sum(gaps) / 4, abs=1e-9)
-    each = judge(claim(statistic="each_difference"), values).observed
-    assert any(each == pytest.approx(gap, abs=1e-9) for gap in gaps)
+    cellwise = judge(claim(statistic="each_difference"), values).observed
+    assert any(cellwise == pytest.approx(gap, abs=1e-9) for gap in gaps)
     low = judge(claim(statistic="minimum", b=(), direction="greater"), values).observed
     assert low == min(min(row) for row in a)
 
@@ -397,27 +397,27 @@ def test_a_rival_with_one_seed_is_judged_by_the_same_seed_of_the_method():
     assert judge(claim(), {"a": three, "b": Measured([[3.0]], seeds=(6,))}).observed == 6.0
 
 
-def test_claims_have_a_rule_that_fits_or_say_why_there_is_none():
-    every = read_claims()
-    assert len({c.id for c in every}) == len(every) == 366
-    for c in every:
-        alone = c.statistic in SINGLE
+def test_claims_have_a_fitting_rule_or_say_why_there_is_none():
+    all_claims = read_claims()
+    assert len({c.id for c in all_claims}) == len(all_claims) == 366
+    for c in all_claims:
+        single = c.statistic in SINGLE
         assert c.kind in ("claim", "finding"), c.id
-        # What we read from a table, and no sentence says, is no quote.
+        # A finding, which we read from a table and no sentence states, has no quote.
         assert bool(c.quote) == (c.kind == "claim"), c.id
         assert c.better in ("lower", "higher"), c.id
         assert bool(c.why) == (c.statistic == NONE) == (not c.a) == (not c.counts_against), c.id
-        assert bool(c.b) == (not alone and not c.why), c.id
+        assert bool(c.b) == (not single and not c.why), c.id
         assert c.why or c.needed().split()[0] in ("below", "above", "at", "from"), c.id
         assert bool(c.given) == (c.statistic == "sum_difference"), c.id
-        # FPR95 is judged on ratios, but for deviations, which papers print.
+        # FPR95 is judged on ratios, except for deviations, which papers print.
         if c.metric == "fpr95" and not c.why:
             assert c.unit == ("times" if c.statistic == "deviation_ratio" else "ratio"), c.id
-        written = re.search(r"Written as ([\d.]+) (points|percent)\.$", c.counts_against)
-        assert bool(written) == (c.is_ratio and c.margin != 1), c.id
-        if written:
-            amount = float(written[1])
-            factor = 1.5 / (1.5 - amount) if written[2] == "points" else 1 + amount / 100
+        stated = re.search(r"Written as ([\d.]+) (points|percent)\.$", c.counts_against)
+        assert bool(stated) == (c.is_ratio and c.margin != 1), c.id
+        if stated:
+            amount = float(stated[1])
+            factor = 1.5 / (1.5 - amount) if stated[2] == "points" else 1 + amount / 100
             gain = c.statistic == "any_difference"
             assert c.margin == pytest.approx(1 - amount / 100 if gain else factor, abs=2e-5), c.id
     with pytest.raises(ValueError, match="no claim of adasample on Table 9"):
@@ -433,7 +433,7 @@ def test_the_papers_own_numbers_bear_out_its_claims_on_generation_and_sampling()
         if values.keys() >= {*c.a, *c.b}
     ]
     assert [v.outcome for v in verdicts] == ["reproduced"] * 10
-    # What is printed of them is what they say themselves.
+    # The printed values are the values judged here.
     assert [v.printed for v in verdicts] == pytest.approx([v.observed for v in verdicts])
 
 
@@ -449,8 +449,8 @@ def test_table_2_as_printed_does_not_bear_out_that_lambda_10_is_best_in_most_cas
     assert [key for key, v in verdicts.items() if v.outcome == "not reproduced"] == failed
 
 
-def test_the_printed_value_is_of_the_rival_and_the_columns_that_ours_is_of():
-    best = one("adasample-t1-best")
+def test_the_printed_value_is_of_the_rival_and_columns_of_ours():
+    best = claim_by_id("adasample-t1-best")
     random = np.random.default_rng(0)
     values = {key: random.normal(9.0, 0.1, (5, 6)) for key in best.b}
     values |= {"hardnet_aug": random.normal(3.0, 0.1, (5, 6)), "adasample_aug_gen": np.ones((5, 6))}
@@ -460,11 +460,11 @@ def test_the_printed_value_is_of_the_rival_and_the_columns_that_ours_is_of():
     assert (result.rival, result.printed) == ("hardnet_aug", pytest.approx(ratio))
     unprinted = judge(best, {**values, "rootsift": np.full(6, 2.0)})
     assert (unprinted.rival, unprinted.printed) == ("rootsift", pytest.approx(np.nan, nan_ok=True))
-    some = {key: Measured(of[:, :2], cells=COLUMN_NAMES[2:4]) for key, of in values.items()}
-    assert judge(best, some).printed == pytest.approx(math.sqrt(0.40 / 0.53 * 0.63 / 0.78))
+    partial = {key: Measured(rates[:, :2], cells=COLUMN_NAMES[2:4]) for key, rates in values.items()}
+    assert judge(best, partial).printed == pytest.approx(math.sqrt(0.40 / 0.53 * 0.63 / 0.78))
 
 
-def test_claims_are_judged_by_a_studys_own_values_into_one_table():
+def test_claims_are_judged_by_a_studys_values_into_one_table():
     source = SimpleNamespace(name="mini", embedded=True, tested=("mini-a", "mini-b", "mini-c"))
     profile = SimpleNamespace(name="evening")
     study = SimpleNamespace(table_seeds=SEEDS, profile=profile, source=source)

@@ -1,4 +1,4 @@
-"""Methods' values with their resamples, put together from records."""
+"""Methods' values and their resamples, assembled from records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETS = ("fountain", "wall", "street")
 
 @pytest.fixture
 def probed(monkeypatch):
-    """Records whose probe tells its own run and set: rates around FPR95, with 7 resamples."""
+    """Build records whose probe depends on run and set: rates around FPR95, with 7 resamples."""
 
     def probe(self: Record, name: str, test_set: str) -> dict:
         assert name == "resampled_fpr95"
@@ -31,36 +31,36 @@ def probed(monkeypatch):
     monkeypatch.setattr(Record, "probe", probe)
 
     def record(*args, **rates) -> Record:
-        found = with_fpr95(*args, **rates)
-        found.content["probes"] = {f"resampled_fpr95.{name}": {} for name in rates}
-        return found
+        result = with_fpr95(*args, **rates)
+        result.content["probes"] = {f"resampled_fpr95.{name}": {} for name in rates}
+        return result
 
     return record
 
 
-def test_columns_are_those_that_all_methods_have_and_resamples_stand_in_their_places(probed):
+def test_columns_are_those_of_all_methods_and_resamples_are_in_their_order(probed):
     runs = [probed("net", "fountain", seed, wall=10.0 + seed, street=20.0 + seed) for seed in (1, 0)]
     sift = probed("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
-    found = fpr95_by_column([sift, *runs], SETS)
-    assert found["net"].cells == ("Lib>Ntr", "Lib>Yos")
-    assert found["net"].values.tolist() == [[10, 20], [11, 21]]
-    assert found["sift"].values.tolist() == [2, 3]
-    assert found["net"].label == "NET"
-    assert found["net"].resampled.shape == (2, 2, 2, 7)
-    assert found["sift"].resampled.shape == (2, 2, 7)
-    for of in found.values():
-        assert of.resampled[0] == pytest.approx(of.values[..., None] + np.arange(7))
-        assert of.resampled[1] == pytest.approx(of.resampled[0] / 2)
+    methods = fpr95_by_column([sift, *runs], SETS)
+    assert methods["net"].cells == ("Lib>Ntr", "Lib>Yos")
+    assert methods["net"].values.tolist() == [[10, 20], [11, 21]]
+    assert methods["sift"].values.tolist() == [2, 3]
+    assert methods["net"].label == "NET"
+    assert methods["net"].resampled.shape == (2, 2, 2, 7)
+    assert methods["sift"].resampled.shape == (2, 2, 7)
+    for method in methods.values():
+        assert method.resampled[0] == pytest.approx(method.values[..., None] + np.arange(7))
+        assert method.resampled[1] == pytest.approx(method.resampled[0] / 2)
 
 
-def test_where_one_record_has_no_probe_no_method_has_resamples(probed):
+def test_no_method_has_resamples_if_one_record_has_no_probe(probed):
     run = probed("net", "fountain", 0, wall=10.0, street=20.0)
     sift = with_fpr95("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
     sift.content["probes"] = {}
-    assert all(of.resampled is None for of in fpr95_by_column([sift, run], SETS).values())
+    assert all(method.resampled is None for method in fpr95_by_column([sift, run], SETS).values())
 
 
-def test_non_matching_pairs_are_counted_where_any_run_has_their_distances(monkeypatch):
+def test_non_matching_pairs_are_counted_if_any_run_has_their_distances(monkeypatch):
     counts = {"wall": [300, 200], "street": [40, 60]}
     monkeypatch.setattr(
         Record, "probe", lambda run, name, test_set: {"non_matching": np.array(counts[test_set])}
@@ -76,42 +76,42 @@ def test_non_matching_pairs_are_counted_where_any_run_has_their_distances(monkey
 
 def test_methods_may_have_different_numbers_of_seeds(probed):
     runs = [probed("net", "fountain", seed, wall=10.0, street=20.0) for seed in range(3)]
-    found = fpr95_by_column([*runs, probed("other", "fountain", 0, wall=9.0, street=9.0)], SETS)
-    assert [of.seeds for of in found.values()] == [(0, 1, 2), (0,)]
+    methods = fpr95_by_column([*runs, probed("other", "fountain", 0, wall=9.0, street=9.0)], SETS)
+    assert [method.seeds for method in methods.values()] == [(0, 1, 2), (0,)]
 
 
 def hpatches_runs(names: list[str], values: dict[tuple[str, int], np.ndarray]) -> pd.DataFrame:
     records = []
-    for (key, seed), of in values.items():
+    for (key, seed), scores in values.items():
         cells = {
             f"{task}.{level}.{name}": value
             for task in ("matching", "retrieval")
             for level in LEVELS
-            for name, value in zip(names, of, strict=True)
+            for name, value in zip(names, scores, strict=True)
         }
-        cells |= {task: float(of.mean()) for task in ("verification", "matching", "retrieval")}
+        cells |= {task: float(scores.mean()) for task in ("verification", "matching", "retrieval")}
         records.append(reporting_records.found(key, "a", seed, metrics={"hp": {"hpatches": cells}}))
     return hpatches_numbers(records, "hp")
 
 
-def test_sequences_are_drawn_by_what_they_show():
-    names = [f"{kind}_{thing}" for thing in range(12) for kind in "vi"]
+def test_sequences_are_resampled_by_their_scene():
+    names = [f"{kind}_{scene}" for scene in range(12) for kind in "vi"]
     values = 50 + 10 * np.random.default_rng(0).normal(size=24)
     runs = hpatches_runs(names, {("net", 0): values, ("net", 1): values})
-    found = hpatches_by_task(runs)["net"]
-    assert found.cells == ("verification", "matching", "retrieval")
-    assert found.freedom == 11
-    drawn = found.resampled[0, 0]
+    method = hpatches_by_task(runs)["net"]
+    assert method.cells == ("verification", "matching", "retrieval")
+    assert method.freedom == 11
+    drawn = method.resampled[0, 0]
     assert (drawn[0] == values.mean()).all()
-    # Each thing has two sequences, so that its own mean is what is drawn.
-    of_things = values.reshape(12, 2).mean(axis=1)
-    assert drawn[1].std() == pytest.approx(of_things.std(ddof=1) / 12**0.5, rel=0.1)
-    # Both runs, of equal sequences, have the same draws.
-    assert (found.resampled[0, 0] == found.resampled[0, 1]).all()
+    # Each scene has two sequences, so its mean is what is drawn.
+    scene_means = values.reshape(12, 2).mean(axis=1)
+    assert drawn[1].std() == pytest.approx(scene_means.std(ddof=1) / 12**0.5, rel=0.1)
+    # Both runs have equal sequences and so the same draws.
+    assert (method.resampled[0, 0] == method.resampled[0, 1]).all()
 
 
-def test_a_gain_that_every_sequence_has_is_sure_however_much_the_sequences_differ():
-    names = [f"v_{thing}" for thing in range(10)]
+def test_a_gain_of_every_sequence_is_sure_even_if_the_sequences_differ_much():
+    names = [f"v_{scene}" for scene in range(10)]
     level = 50 + 20 * np.random.default_rng(0).normal(size=10)
     seeds = {("hardnet_aug_gen", s): level + 0.1 * s for s in range(3)}
     ours = {("adasample_aug_gen", s): level + 2 + 0.1 * s for s in range(3)}
@@ -123,12 +123,12 @@ def test_a_gain_that_every_sequence_has_is_sure_however_much_the_sequences_diffe
     assert (judged.low, judged.high) == pytest.approx((2, 2), abs=0.05) or judged.low is None
 
 
-def test_a_claims_values_are_looked_up_by_its_metric_of_the_methods_that_it_names(probed):
+def test_a_claims_values_are_those_of_its_metric_and_its_methods(probed):
     runs = [probed(name, "fountain", 0, wall=10.0, street=20.0) for name in ("net", "other")]
     runs.append(probed("third", "fountain", 0, wall=1.0))
     claim = replace(read_claims()[0], metric="fpr95", a=("net",), b=("other",), given=())
-    found = values_of(claim, runs, SETS)
-    assert {key: of.cells for key, of in found.items()} == dict.fromkeys(
+    methods = values_of(claim, runs, SETS)
+    assert {key: method.cells for key, method in methods.items()} == dict.fromkeys(
         ("net", "other"), ("Lib>Ntr", "Lib>Yos")
     )
     column = values_of(replace(claim, metric="Lib>Yos"), runs, SETS)
@@ -139,6 +139,6 @@ def test_a_claims_values_are_looked_up_by_its_metric_of_the_methods_that_it_name
     assert values_of(claim, runs[2:], SETS) == {}
 
 
-def test_one_thing_alone_leaves_no_spread_over_sequences():
+def test_a_single_scene_leaves_no_spread_over_sequences():
     runs = hpatches_runs(["v_dome", "i_dome"], {("net", 0): np.array([1.0, 2.0])})
     assert hpatches_by_task(runs)["net"].resampled is None

@@ -1,4 +1,4 @@
-"""What figures draw: pictures and bytes that repeat."""
+"""Figures: outlines, and bytes that repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HPatches' tables and figures: each number under its own head, claims' cells, and what is drawn."""
+"""HPatches' tables: each number under its own heading, intervals, and the cells of claims."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ SEQUENCES = ("v_wall", "i_wall", "v_dome", "i_shop")
 
 
 def metrics(level: float, sequences: tuple[str, ...] = SEQUENCES) -> dict[str, float]:
-    """Numbers under the evaluation's keys, all told apart: easy is 3 above hard, hard 3 above tough."""
-    found = {}
-    for place, name in enumerate(LEVELS):
-        of_level = level + 3 * (1 - place)
-        found |= {
-            f"verification.{name}.intra.ap": of_level - 1,
-            f"verification.{name}.inter.ap": of_level,
+    """Return distinct numbers under the evaluation's keys: easy is 3 above hard, hard 3 above tough."""
+    table = {}
+    for position, name in enumerate(LEVELS):
+        value = level + 3 * (1 - position)
+        table |= {
+            f"verification.{name}.intra.ap": value - 1,
+            f"verification.{name}.inter.ap": value,
         }
         for number, sequence in enumerate(sequences):
-            found[f"matching.{name}.{sequence}"] = of_level - 10 - number
-            found[f"retrieval.{name}.{sequence}"] = of_level - 20 - 2 * number
+            table[f"matching.{name}.{sequence}"] = value - 10 - number
+            table[f"retrieval.{name}.{sequence}"] = value - 20 - 2 * number
         for kind in ("viewpoint", "illumination"):
             if any(sequence[0] == kind[0] for sequence in sequences):
-                found[f"matching.{name}.{kind}"] = of_level - 10
-                found[f"matching.success.{name}.{kind}"] = 99.0
-        found |= {f"retrieval.{name}.{pool}": of_level - 20 for pool in ("100", "all", "pools")}
-    whole = {"verification": 0, "verification.auc": 5, "matching": -10, "retrieval": -20}
-    return found | {key: level + shift for key, shift in whole.items()} | {"retrieval.pools": level - 30}
+                table[f"matching.{name}.{kind}"] = value - 10
+                table[f"matching.success.{name}.{kind}"] = 99.0
+        table |= {f"retrieval.{name}.{pool}": value - 20 for pool in ("100", "all", "pools")}
+    means = {"verification": 0, "verification.auc": 5, "matching": -10, "retrieval": -20}
+    return table | {key: level + shift for key, shift in means.items()} | {"retrieval.pools": level - 30}
 
 
 def run(
@@ -62,15 +62,15 @@ def three_seeds() -> pd.DataFrame:
 
 
 def intervals(frame: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Levels, and gains over HardNet+*, with what their intervals are over."""
+    """Return levels and gains over HardNet+*, with the number of subjects of their intervals."""
     values = hpatches_by_task(frame, [task])
-    methods, baseline = {of.label: of for of in values.values()}, values["hardnet_aug_gen"]
+    methods, baseline = {method.label: method for method in values.values()}, values["hardnet_aug_gen"]
     gains = changes(methods, {label: (label, baseline.label) for label in methods})
     table = levels(methods).join(gains.add_suffix(" gain"))
     return table.assign(subjects=baseline.freedom + 1)
 
 
-def test_left_and_right_of_a_photograph_are_one_thing():
+def test_both_halves_of_a_photograph_are_one_subject():
     halves = ("v_dome_left", "i_dome_right", "v_wall", "i_wall", "v_dome")
     frame = tables.hpatches_numbers([run("hardnet_aug_gen", 60, sequences=halves)], TEST)
     assert intervals(frame, "matching")["subjects"].tolist() == [2]
@@ -79,15 +79,15 @@ def test_left_and_right_of_a_photograph_are_one_thing():
 # Numbers
 
 
-def test_a_method_trained_on_hpatches_is_a_method_of_its_own(one_seed):
-    levels = [one_seed.index.get_level_values(name).tolist() for name in ("key", "label", "seed")]
-    assert levels[:2] == [["sift", "net", "net_hp"], ["SIFT", "NET", "NET-HP"]]
-    assert levels[2][1:] == [0, 0]
-    assert pd.isna(levels[2][0])
+def test_a_method_trained_on_hpatches_is_a_separate_method(one_seed):
+    index_levels = [one_seed.index.get_level_values(name).tolist() for name in ("key", "label", "seed")]
+    assert index_levels[:2] == [["sift", "net", "net_hp"], ["SIFT", "NET", "NET-HP"]]
+    assert index_levels[2][1:] == [0, 0]
+    assert pd.isna(index_levels[2][0])
     assert one_seed["retrieval.hard.pools"].tolist() == [20, 40, 50]
 
 
-def test_each_task_stands_under_its_protocol_and_one_seed_has_no_deviation(one_seed):
+def test_each_task_is_under_its_protocol_and_one_seed_has_no_deviation(one_seed):
     table = tables.by_task(one_seed)
     assert table.index.tolist() == ["SIFT", "NET", "NET-HP"]
     assert "sd" not in table.columns.get_level_values(1)
@@ -109,22 +109,22 @@ def test_several_seeds_give_mean_and_deviation_and_a_method_without_seeds_none(t
 
 
 def figure2_runs(seeds: int = 3) -> pd.DataFrame:
-    """SIFT, 20 points below a network whose seeds are 2 apart."""
-    ours = [run("hardnet_aug_gen", 60 + 2 * seed, seed) for seed in range(seeds)]
-    return tables.hpatches_numbers([run("sift", 40, None, None), *ours], TEST)
+    """Return SIFT, 20 points below a network whose seeds are 2 apart."""
+    network = [run("hardnet_aug_gen", 60 + 2 * seed, seed) for seed in range(seeds)]
+    return tables.hpatches_numbers([run("sift", 40, None, None), *network], TEST)
 
 
-def test_sequences_shift_both_methods_alike_so_that_their_difference_has_its_seeds_part_alone():
+def test_sequences_shift_both_methods_so_their_difference_varies_by_seeds_alone():
     table = intervals(figure2_runs(), "matching")
     assert table["mean"].tolist() == [30, 52]
     assert (table["to"] - table["from"] > 1).all()
-    half = stats.t.ppf(0.975, 2) * 2 / 3**0.5
+    half_width = stats.t.ppf(0.975, 2) * 2 / 3**0.5
     gain = table.loc["SIFT", ["change gain", "from gain", "to gain"]].tolist()
-    assert gain == pytest.approx([-22, -22 - half, -22 + half])
+    assert gain == pytest.approx([-22, -22 - half_width, -22 + half_width])
     assert table["subjects"].tolist() == [3, 3]
 
 
-def test_verification_is_over_pairs_of_all_sequences_and_has_its_seeds_part_alone():
+def test_verification_is_over_pairs_of_all_sequences_and_varies_by_seeds_alone():
     table = intervals(figure2_runs(), "verification")
     assert table.loc["SIFT", ["mean", "from", "to"]].tolist() == [40, 40, 40]
 
@@ -132,7 +132,7 @@ def test_verification_is_over_pairs_of_all_sequences_and_has_its_seeds_part_alon
 # Claims
 
 
-def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
+def test_a_claim_on_figure_2_is_judged_on_its_task_alone():
     rivals = ("rootsift", "hardnet", "hardnet_aug", "hardnet_aug_gen")
     runs = [run("sift", 40, None, None)]
     runs += [run(key, 50 + seed, seed) for key in rivals for seed in range(5)]
@@ -146,6 +146,3 @@ def test_a_claim_on_figure_2_is_judged_on_its_own_task_alone():
         judged = verdict(claim, values, range(5), "evening", "mini")
         observed[claim.id.rpartition("-")[2]] = judged.observed
     assert observed == pytest.approx({"verification": 3, "matching": -7, "retrieval": 3})
-
-
-# Figures

@@ -1,4 +1,4 @@
-"""What HyNet's notebooks compute of records made up, and the verdicts on its claims."""
+"""HyNet's notebooks on made-up records, and the verdicts on its claims."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ LEVELS = {"sift": 40.0, "hynet_aug": 5.0, "hynet_sosr": 4.0, "sosnet_aug": 10.0}
 
 
 def level(job: Job) -> float:
-    """FPR95 of a run: 20 but for `LEVELS`, and the seed's tenth."""
+    """A run's FPR95: 20 but for `LEVELS`, plus a tenth of the seed."""
     return LEVELS.get(job.name, 20.0) + (job.seed or 0) / 10
 
 
 def number(job: Job) -> float:
-    """In HPatches' tasks: 100 less FPR95, which goes down with it."""
+    """A run's value in HPatches' tasks: 100 less FPR95 and a fifth of the seed."""
     return 100.0 - level(job) - 0.2 * (job.seed or 0)
 
 
 def staged(study: Study, lowest: dict[str, int]) -> list[Record]:
-    """Runs of `epochs`, lowest at an epoch by test set, a point higher at each before and after."""
+    """Runs of `epochs`: FPR95 is lowest at an epoch by test set, and a point higher per epoch away."""
     runs = []
     for job in artefacts.epochs(study):
         metrics = {
@@ -79,15 +79,15 @@ def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded:
         "Figure 6": artefacts.figure4(seeded),
         "Ladder": artefacts.ladder(seeded),
     }
-    sets, better = seeded.source.sets, {"t3-hard-more", "t3-sos-more"}
+    sets, pending = seeded.source.sets, {"t3-hard-more", "t3-sos-more"}
     for artefact, jobs in by_artefact.items():
         runs = followed(jobs, level, number)
         runs += training.at_best_margin(runs)
-        judged = outcomes("hynet", artefact, lambda claim, of=runs: values_of(claim, of, sets))
+        judged = outcomes("hynet", artefact, lambda claim, records=runs: values_of(claim, records, sets))
         assert judged
         assert NOT_JUDGED not in judged.values(), artefact
-        better -= {key for key, outcome in judged.items() if outcome == HELD}
-    assert not better
+        pending -= {key for key, outcome in judged.items() if outcome == HELD}
+    assert not pending
 
 
 def test_a_row_of_table_3_is_a_similarity_at_its_best_margin(
@@ -104,7 +104,7 @@ def test_a_row_of_table_3_is_a_similarity_at_its_best_margin(
     assert (taken["FPR95 (%)"] == table["FPR95 (%)"].min()).all()
 
 
-def test_a_margin_binds_where_some_stretch_of_some_run_has_triplets_beyond_it(study: Study) -> None:
+def test_a_margin_binds_if_any_stretch_of_any_run_has_triplets_beyond_it(study: Study) -> None:
     runs = followed(artefacts.table3(study), level, number)
     for trained in runs:
         one_late = trained.job.name == "hynet_s_1" and trained.job.seed == 2
@@ -124,11 +124,13 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
         epochs = epochs.rename(columns={"value": training.FPR95})
         epochs["epoch"] = epochs.groupby(["key", "seed", "test_set"]).cumcount() + 1
         assert set(epochs["epoch"]) == set(range(1, 6))
-        own = epochs[epochs["key"] == "hynet_aug_constant"]
-        return {name: of[:, 0].tolist() for name, of in training.at_chosen_epochs(own).items()}
+        constant = epochs[epochs["key"] == "hynet_aug_constant"]
+        return {
+            name: values[:, 0].tolist() for name, values in training.at_chosen_epochs(constant).items()
+        }
 
-    # The last is best on the second and 3 off on the first; every epoch between has the same mean. The
-    # first test at the second's epoch, 5, and the second at the first's, 2: both 3 off.
+    # The last is best on the second test and 3 off on the first; every epoch between has the same mean.
+    # The first test at the second's epoch, 5, and the second at the first's, 2, are both 3 off.
     apart = chosen({first: 2, second: 5})
     assert apart == {
         training.LAST: [21.5, 22.5, 23.5],
@@ -144,15 +146,15 @@ def test_an_epoch_is_chosen_on_both_tests_or_on_the_other(study: Study) -> None:
 def test_triplets_beyond_a_right_angle_are_counted_with_resamples(far: float, outcome: str) -> None:
     angles = np.full((3, 2, 256), 1.0)
     angles[:, 1, : int(256 * far)] = 1.6
-    about = {"cells": ("positives", "negatives")}
+    options = {"cells": ("positives", "negatives")}
     shares = {
-        key: over_triplets(theta, lambda of: 100.0 * (of > np.pi / 2).mean(axis=-1), **about)
+        key: over_triplets(theta, lambda x: 100.0 * (x > np.pi / 2).mean(axis=-1), **options)
         for key, theta in (("sosnet_aug", angles), ("hardnet_aug", np.full((3, 2, 256), 1.0)))
     }
     sosnet = shares["sosnet_aug"]
     assert sosnet.values == pytest.approx(np.array([[0, 100 * far]] * 3))
     assert (sosnet.resampled[0, :, 1].std() > 0.5) == (far > 0)
-    [claim] = [of for of in read_claims("hynet", "Figure 2") if of.id == "hynet-f2-range-sosnet"]
+    [claim] = [x for x in read_claims("hynet", "Figure 2") if x.id == "hynet-f2-range-sosnet"]
     values = {f"outside_{key}": share for key, share in shares.items()}
     assert verdict(claim, values, SEEDS, "evening", "mini").outcome == outcome
 
@@ -184,7 +186,7 @@ def test_the_tables_as_printed_against_the_claims_on_them(
         for claim in read_claims("hynet", artefact)
         if claim.printed
     }
-    # What is printed of them is what they say themselves.
+    # The printed and the observed statistics agree.
     assert [v.printed for v in judged.values()] == pytest.approx([v.observed for v in judged.values()])
     assert {key for key, result in judged.items() if result.outcome != "reproduced"} == contradicted
 
@@ -201,5 +203,5 @@ def test_claims_name_keys_that_the_study_trains() -> None:
     for claim in read_claims("hynet"):
         if claim.metric in ("fpr95", "fpr95_by_epoch", *TASKS):
             assert {*claim.a, *claim.b, *claim.given} <= known, claim.id
-    of_grid = [claim for claim in read_claims("hynet", "Figure 5") if "grid" in claim.id]
-    assert all({*claim.a, *claim.b} == set(artefacts.GRID) for claim in of_grid)
+    grid_claims = [claim for claim in read_claims("hynet", "Figure 5") if "grid" in claim.id]
+    assert all({*claim.a, *claim.b} == set(artefacts.GRID) for claim in grid_claims)

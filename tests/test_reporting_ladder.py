@@ -24,7 +24,7 @@ SEEDS = np.array([0.0, 0.9, -0.4, 0.3, -0.8])
 
 @dataclass(frozen=True)
 class Run(Record):
-    """A run whose probe's 400 resamples scatter around its FPR95, alike for every method."""
+    """A run whose probe's 400 resamples scatter around its FPR95, the same for every method."""
 
     scatter: float = 0.0
 
@@ -48,7 +48,7 @@ def run(name: str, recipe: Recipe, seed: int, value: float, scatter: float = 0.0
 
 
 def rungs(steps: np.ndarray = STEPS, noise: float = 0.05, scatter: float = 0.0) -> list[Run]:
-    """Seeds move all rungs alike; what is left over is small."""
+    """Return runs of all rungs, which a seed shifts equally, with little noise."""
     random = np.random.default_rng(0)
     return [
         run(name, at_rate(EVERY[name], 0.5), seed, height + shift + noise * random.normal(), scatter)
@@ -58,15 +58,15 @@ def rungs(steps: np.ndarray = STEPS, noise: float = 0.05, scatter: float = 0.0) 
 
 
 def test_a_change_is_paired_by_seed_and_its_interval_is_student_s():
-    found = rungs()
-    table = rungs_table(found)
+    runs = rungs()
+    table = rungs_table(runs)
     assert table.index.tolist() == [*(EVERY[name].label for name in LADDER), WHOLE]
-    below, above = np.array([of.fpr95("b") for of in found]).reshape(len(LADDER), 5)[:2]
+    below, above = np.array([record.fpr95("b") for record in runs]).reshape(len(LADDER), 5)[:2]
     half = stats.t.ppf(0.975, 4) * (above - below).std(ddof=1) / np.sqrt(5)
     first = table.loc["… squared distance", "change"]
     assert first["points"] == pytest.approx((above - below).mean())
     assert first["to"] - first["points"] == pytest.approx(half)
-    # Unpaired, what the seeds share would hide a change of a point.
+    # Unpaired, the shifts that seeds share would hide a change of a point.
     assert first["to"] < 0 < table.loc["HardNet+*", ("FPR95", "to")] - 20.5
 
 
@@ -80,49 +80,49 @@ def test_changes_add_up_to_the_whole_and_shares_to_a_hundred():
 
 
 def test_a_share_s_interval_is_that_of_the_ratio_by_the_delta_method():
-    found = rungs()
-    values = np.array([of.fpr95("b") for of in found]).reshape(len(LADDER), 5)
+    runs = rungs()
+    values = np.array([record.fpr95("b") for record in runs]).reshape(len(LADDER), 5)
     part, whole = values[-1] - values[-2], values[-1] - values[0]
     ratio = part.mean() / whole.mean()
     error = ((part - ratio * whole) / whole.mean()).std(ddof=1) / np.sqrt(5)
-    last = rungs_table(found).loc["AdaSample+*", "share (%)"]
+    last = rungs_table(runs).loc["AdaSample+*", "share (%)"]
     assert last["share"] == pytest.approx(100 * ratio)
     assert last["to"] - last["share"] == pytest.approx(100 * stats.t.ppf(0.975, 4) * error)
 
 
 @pytest.mark.parametrize("last", [0.0, 2.0])
-def test_there_is_no_share_of_a_gain_that_may_be_nothing_or_is_a_loss(last: float):
+def test_a_gain_that_may_be_nothing_or_is_a_loss_has_no_shares(last: float):
     table = rungs_table(rungs(np.array([0.0, -1.0, 1.0, 0.5, -0.5, last]), noise=0.3))
     assert table["change"].loc[WHOLE, "to"] > 0
     assert table["share (%)"].isna().all().all()
 
 
-def test_what_carries_a_gain_is_said_of_intervals_that_leave_out_nothing_at_all():
-    """Of steps of -1, -0.5, 0.25, -0.75 and -2 points, with so little noise that all are sure."""
+def test_significant_changes_are_those_whose_intervals_leave_out_zero():
+    """Steps of -1, -0.5, 0.25, -0.75 and -2 points, with so little noise that all are sure."""
     lower, higher = significantly_changed(rungs_table(rungs())).split("\n")
     names = [EVERY[name].label for name in LADDER[1:]]
     assert [name for name in names if name in lower] == [*names[:2], *names[3:]]
     assert lower.startswith(f"FPR95 is significantly lowered by: {names[0]} (−")
     assert f"{WHOLE} (−" in lower
     assert higher.startswith(f"FPR95 is significantly raised by: {names[2]} (+0.")
-    loud = significantly_changed(rungs_table(rungs(noise=50.0)))
-    assert loud == "FPR95 is significantly lowered by: none\nFPR95 is significantly raised by: none"
+    noisy = significantly_changed(rungs_table(rungs(noise=50.0)))
+    assert noisy == "FPR95 is significantly lowered by: none\nFPR95 is significantly raised by: none"
 
 
 def test_test_points_widen_a_level_and_hardly_a_paired_change():
-    apart = [rungs_table(rungs(scatter=scatter)) for scatter in (0.0, 0.2)]
-    width = [table.loc["AdaSample+*"] for table in apart]
-    level = [of["FPR95", "to"] - of["FPR95", "mean"] for of in width]
-    change = [of["change", "to"] - of["change", "points"] for of in width]
+    tables = [rungs_table(rungs(scatter=scatter)) for scatter in (0.0, 0.2)]
+    rows = [table.loc["AdaSample+*"] for table in tables]
+    level = [row["FPR95", "to"] - row["FPR95", "mean"] for row in rows]
+    change = [row["change", "to"] - row["change", "points"] for row in rows]
     assert level[1] > 3 * level[0]
     # Points move both methods, so that the change has only its part of the level's error: 2 of 16.
     assert change[0] < change[1] < level[1] / 6
 
 
-def test_groups_of_runs_are_methods_by_the_names_given():
+def test_groups_of_runs_are_methods_with_the_given_names():
     first, second = rungs()[:5], rungs()[5:10]
     values = fpr95_of({"first": first, "second": second})
-    expected = np.array([[of.fpr95("b"), of.fpr95("c")] for of in second])
+    expected = np.array([[record.fpr95("b"), record.fpr95("c")] for record in second])
     assert values["second"].values == pytest.approx(expected)
     table = levels({**values, "alone": values["first"].runs()[0]})
     assert table["seeds"].tolist() == [5, 5, 1]

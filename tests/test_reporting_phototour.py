@@ -1,4 +1,4 @@
-"""FPR95 along the six columns of PhotoTour's protocol: roles, columns, paper beside ours."""
+"""FPR95 in the six columns of PhotoTour's protocol: roles, columns, paper beside ours."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_records_fall_into_the_six_columns_of_table_1():
     assert values(frame, "hardnet") == [11, 12, 13, 14, 15, 16, 13.5]
 
 
-def test_a_descriptor_that_is_not_trained_fills_both_columns_of_a_test_set():
+def test_an_untrained_descriptor_fills_both_columns_of_a_test_set():
     sift = with_fpr95("sift", None, None, fountain=1.0, wall=2.0, street=3.0)
     assert values(by_column([sift], SETS), "sift") == [1, 1, 2, 2, 3, 3, 2]
 
 
-def test_a_mean_stands_only_where_all_columns_do():
-    whole = six_columns("hardnet", 0, 0.0)
-    frame = by_column([*whole, *six_columns("other", 0, 0.0)[:2]], SETS)
+def test_a_mean_is_given_only_where_all_columns_are():
+    complete = six_columns("hardnet", 0, 0.0)
+    frame = by_column([*complete, *six_columns("other", 0, 0.0)[:2]], SETS)
     assert np.isnan(frame.xs("other", level="key")["Mean"].iloc[0])
     assert frame.xs("hardnet", level="key")["Mean"].iloc[0] == 3.5
 
@@ -60,13 +60,13 @@ def test_columns_that_no_trained_method_has_are_left_out():
     assert table.loc["AdaSample+*", ("Mean", "paper")] == pytest.approx((0.40 + 1.40) / 2)
 
 
-def test_the_train_set_itself_is_no_test_column():
+def test_the_train_set_itself_is_not_a_test_column():
     runs = six_columns("hardnet", 0, 0.0)
     runs[0].content["metrics"]["fountain"] = {"fpr95": {"expected": 99.0}}
     assert 99.0 not in by_column(runs, SETS).to_numpy()
 
 
-def test_a_place_that_only_tests_has_a_column_of_its_own_beside_the_papers():
+def test_a_set_for_tests_alone_has_a_column_beside_the_papers():
     run = with_fpr95("hardnet_aug", "fountain", 0, wall=1.0, street=2.0, castle=6.0, bridge=50.0)
     table = by_column([run], (*SETS, "castle"))
     assert list(table) == ["Lib>Ntr", "Lib>Yos", "Lib>castle", "Mean"]
@@ -90,7 +90,7 @@ def beside() -> pd.DataFrame:
     return fpr95_beside("adasample", "table1", records, SETS)
 
 
-def test_paper_and_ours_stand_side_by_side_with_the_spread_over_seeds():
+def test_paper_and_ours_are_side_by_side_with_the_spread_over_seeds():
     table = beside()
     assert table.index[-1] == "ORB"
     assert len(table) == 19

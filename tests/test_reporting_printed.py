@@ -20,7 +20,7 @@ COLUMNS = {
 }
 TRAIN_FREE = {"sift", "deepdesc", "geodesc", "orb", "ldahash"}
 ROWS = {"adasample": 18, "dsm": 20, "hynet": 7, "tcdesc": 14}
-# Which table is that of patch verification, where it is not the first.
+# The table of patch verification, where it is not the first.
 VERIFICATION = {"tcdesc": "table2"}
 TABLES_3_4 = ("table3", "table4")
 
@@ -56,7 +56,7 @@ def test_hynets_table_5_has_the_rows_of_its_table_1_and_sosr_loses_on_liberty_al
     assert {test for (_, test), points in change.items() if points > 0} == {"liberty"}
 
 
-def test_dsms_ablations_have_its_own_rows_of_table_1_and_of_each_other():
+def test_dsms_ablations_repeat_its_rows_of_table_1_and_of_each_other():
     first = printed("dsm", "table1").set_index(["key", "train", "test"])["value"]
     third, fourth = (
         printed("dsm", name).set_index(["key", "test", "task"]).sort_index() for name in TABLES_3_4
@@ -73,15 +73,15 @@ def test_table_3_rounds_to_the_rows_of_table_1():
     means = third[third["statistic"] == "seed_mean"]
     assert len(means) == 12
     for row in means.itertuples():
-        one = first.loc[(row.key, row.train, row.test, "fpr95"), "value"]
-        two = Decimal(f"{row.value:.3f}")
-        assert abs(two - Decimal(f"{one:.2f}")) <= Decimal("0.005"), row
+        table1_value = first.loc[(row.key, row.train, row.test, "fpr95"), "value"]
+        table3_value = Decimal(f"{row.value:.3f}")
+        assert abs(table3_value - Decimal(f"{table1_value:.2f}")) <= Decimal("0.005"), row
 
 
-def test_tcdesc_is_one_row_of_all_its_ablations():
+def test_tcdesc_has_the_same_row_in_all_its_ablations():
     rows = [
-        tuple(of.loc[of["key"] == "tcdesc_dsm_aug", "value"])
-        for of in (printed("tcdesc", table) for table in ("table1", "table3", "table5"))
+        tuple(frame.loc[frame["key"] == "tcdesc_dsm_aug", "value"])
+        for frame in (printed("tcdesc", table) for table in ("table1", "table3", "table5"))
     ]
     assert set(rows) == {(0.37, 1.33, 0.85)}
 
@@ -92,5 +92,5 @@ def test_numbers_and_claims_are_imported_without_torch_and_without_matplotlib():
         "lib.study.report.frames, lib.study.report.frames, lib.study.report.frames; "
         "print([name for name in ('torch', 'matplotlib', 'nbconvert') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

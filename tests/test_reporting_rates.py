@@ -12,20 +12,20 @@ WAYS = ("reserve-a", "reserve-b")
 
 
 def searched(means: dict[float, float], recipe: str = "A", gap: float = 2.0) -> pd.DataFrame:
-    """Two ways, `gap` apart, and two seeds, one point apart, of each rate."""
+    """Two training sets, `gap` apart, and two seeds, one point apart, for each rate."""
     rows = [
         {
-            **{"recipe": recipe, "rate": rate, "train_set": way, "seed": seed},
-            FPR95: mean + gap * (place - 0.5) + seed - 0.5,
+            **{"recipe": recipe, "rate": rate, "train_set": train_set, "seed": seed},
+            FPR95: mean + gap * (index - 0.5) + seed - 0.5,
         }
         for rate, mean in means.items()
-        for place, way in enumerate(WAYS)
+        for index, train_set in enumerate(WAYS)
         for seed in (0, 1)
     ]
     return pd.DataFrame(rows)
 
 
-def test_two_recipes_are_compared_where_both_were_tried_and_each_at_its_own():
+def test_two_recipes_are_compared_at_shared_rates_and_each_at_its_own():
     runs = pd.concat([searched({0.1: 20.0, 1.0: 30.0}, "A"), searched({0.1: 21.0, 1.0: 19.0}, "B")])
     runs = pd.concat([runs, searched({2.0: 5.0}, "C")])
     table = training.at_each_rate(runs, "A", "B")

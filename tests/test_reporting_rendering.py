@@ -28,7 +28,7 @@ seeds = [7]
 descriptor = "mine"
 own = "as it is"
 """
-# By notebook the size that its committed numbers are of.
+# The size that each notebook's committed numbers are of.
 COMMITTED = {"a/shows": "evening", "c/shows": "quick"}
 SAVES = """
 from pathlib import Path
@@ -53,21 +53,21 @@ def opened(root: Path) -> Study:
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, list[tuple[str, str]]]:
-    """Notebooks executed one after the other, the folder of their pages and what failed."""
+    """The study of notebooks executed in turn, the folder of their pages and the failures."""
     root = tmp_path_factory.mktemp("checkout") / "a checkout"
     opened = replace(open_study(results=str(root / "results")), at_once=1)
     for name in "bc":
         save(opened.folder, f"tables/a/{name}.csv")
-    shows = "import os\nprint('left' in dir(), os.path.basename(os.getcwd()), os.getpid())\nleft = 1"
+    source = "import os\nprint('left' in dir(), os.path.basename(os.getcwd()), os.getpid())\nleft = 1"
     cells = {
         **{"a/b": ["1", "raise RuntimeError('as it should')", SAVES]},
         **{"a/killed": ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"]},
-        **{"a/after": ["print(profile, data, seeds, descriptor, own)"], "a/shows": [shows]},
-        **{"c/shows": [shows]},
+        **{"a/after": ["print(profile, data, seeds, descriptor, own)"], "a/shows": [source]},
+        **{"c/shows": [source]},
     }
-    for name, own in cells.items():
-        path = write_notebook(root, *own, name=name)
-        if own == [shows]:
+    for name, sources in cells.items():
+        path = write_notebook(root, *sources, name=name)
+        if sources == [source]:
             notebook = nbformat.read(path, as_version=4)
             tags = {"tags": ["evidence"]}
             notebook.cells.append(new_markdown_cell("HardNet is ahead.", metadata=tags))
@@ -107,34 +107,34 @@ def test_a_notebook_gets_the_study_s_parameters_and_the_profile_s_seeds(executed
     assert "quick mini None" in (report / "a/after.html").read_text(encoding="utf-8")
 
 
-def test_what_interprets_the_committed_numbers_is_left_out_of_copies_at_other_sizes(executed):
+def test_text_on_the_committed_numbers_is_left_out_of_copies_at_other_sizes(executed):
     for name, size in COMMITTED.items():
         shown = "HardNet is ahead." in (executed[1] / f"{name}.html").read_text()
         assert shown is (size == "quick")
 
 
-def test_no_notebook_sees_what_another_did_and_each_works_in_its_folder(executed):
+def test_no_notebook_sees_another_s_variables_and_each_runs_in_its_folder(executed):
     for folder in "ac":
         assert printed(executed[0], f"{folder}/shows").startswith(f"False {folder} ")
 
 
-def test_what_failed_is_named_with_its_cell_and_has_a_page_and_the_next_is_executed(executed):
-    opened, report, ((failed, why), (killed, _)) = executed
-    # Counted in the notebook as it is committed.
-    assert (failed, why) == ("notebooks/a/b.ipynb", "cell 4, RuntimeError: as it should")
+def test_a_failure_is_named_with_its_cell_and_has_a_page_and_the_next_is_executed(executed):
+    opened, report, ((failed, reason), (killed, _)) = executed
+    # Cells are counted in the committed notebook.
+    assert (failed, reason) == ("notebooks/a/b.ipynb", "cell 4, RuntimeError: as it should")
     assert killed == "notebooks/a/killed.ipynb"
     page = (report / "a/b.html").read_text(encoding="utf-8")
     assert "as it should" in page
     assert "<title>B</title>" in page, "papermill puts a cell of its own above"
-    earlier, other = (opened.folder / f"tables/a/{name}.csv" for name in "bc")
-    assert not earlier.exists(), "what an earlier execution saved would pass for this one's"
-    assert other.exists()
+    stale, unrelated = (opened.folder / f"tables/a/{name}.csv" for name in "bc")
+    assert not stale.exists(), "what an earlier execution saved would pass for this one's"
+    assert unrelated.exists()
 
 
 def test_a_notebook_whose_runs_failed_is_not_executed(root, opened):
     lacking = {"a/b": Artefact(lambda study: [training_job(study, "hardnet", "mini-a", 9)])}
-    [(_, why)] = execute(opened, root, lacking)
-    assert why.startswith(
+    [(_, reason)] = execute(opened, root, lacking)
+    assert reason.startswith(
         "not executed: 1 of its records are not whole, e.g. HardNet on mini-a, seed 9, missing: /"
     )
 
@@ -149,11 +149,11 @@ def test_a_notebook_that_only_reads_the_reference_removes_nothing(root, opened, 
 def test_stored_outputs_hold_nothing_that_a_second_execution_changes(root):
     path = write_notebook(root, "print(own, end=' ', flush=True)\nprint(2)")
     execution.store_outputs(path)
-    once = path.read_bytes()
+    first = path.read_bytes()
     execution.store_outputs(path)
-    assert path.read_bytes() == once
-    assert "papermill" not in once.decode()
-    assert '"as it is 2\\n"' in once.decode()
+    assert path.read_bytes() == first
+    assert "papermill" not in first.decode()
+    assert '"as it is 2\\n"' in first.decode()
 
 
 def write_run(folder: Path, seed: int, fpr95: float, **more: object) -> Path:
@@ -177,7 +177,7 @@ def save(folder: Path, name: str, text: str = "") -> None:
     # By hand: of (1, 2, 3), sd 1 and t(2) = 4.303, another mean lies within 4.303 · √(2/3) = 3.513.
     [((1, 2, 3), 1), ((4.5, 5.5, 6.5), 1), ((4.6, 5.6, 6.6), 0)],
 )
-def test_a_mean_is_reproduced_within_what_the_references_seeds_leave_open(ours, within, tmp_path):
+def test_a_mean_is_reproduced_within_the_interval_of_the_references_seeds(ours, within, tmp_path):
     results, reference = tmp_path / "results", tmp_path / "reference"
     paths = [write_run(results, seed, value) for seed, value in enumerate(ours)]
     for seed, value in enumerate((1.0, 2.0, 3.0)):
@@ -187,7 +187,7 @@ def test_a_mean_is_reproduced_within_what_the_references_seeds_leave_open(ours, 
     assert (sentence.endswith("changed: none."), missing) == (True, [])
 
 
-def test_verdicts_that_changed_and_what_is_missing_are_named(tmp_path):
+def test_changed_verdicts_and_missing_files_are_named(tmp_path):
     results, reference = tmp_path / "results", tmp_path / "reference"
     paths = [write_run(results, 0, 1.0)]
     assert reproduction(results, reference, paths, {"a/b"})[0].startswith("The reference has none")
@@ -202,10 +202,10 @@ def test_verdicts_that_changed_and_what_is_missing_are_named(tmp_path):
     assert missing == ["figures/a/b.png"]
 
 
-# Last, since a kernel looks only now and then whether its process is still there.
-def test_the_kernel_ends_with_the_process_that_executes(executed):
-    *_, number = printed(executed[0], "a/shows").split()
-    kernel, end = Path(f"/proc/{number}"), time.monotonic() + 20
-    while kernel.exists() and time.monotonic() < end:
+# Last, since a kernel checks only now and then whether its parent still runs.
+def test_the_kernel_ends_with_the_executing_process(executed):
+    *_, pid = printed(executed[0], "a/shows").split()
+    kernel, deadline = Path(f"/proc/{pid}"), time.monotonic() + 20
+    while kernel.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not kernel.exists()

@@ -1,4 +1,4 @@
-"""The report's pages: whole, without code, needing nothing from the net; and its index."""
+"""The report's pages, complete and without code or network access; and its index."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXT = (
 
 
 class Page(HTMLParser):
-    """Checks that tags are closed in order, and collects ids, and attributes by name."""
+    """A parser that checks that tags close in order, and collects ids and attributes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -58,13 +58,13 @@ def write_notebook(folder: Path, name: str, *cells: dict) -> Path:
 
 
 def write_page(folder: Path) -> str:
-    """The page of a notebook with what is printed, a table and a picture."""
-    shown = {"image/png": PIXEL, "text/plain": "<Image>"}
+    """Write the page of a notebook with printed text, a table and a picture."""
+    picture = {"image/png": PIXEL, "text/plain": "<Image>"}
     table = "<table><thead><tr><th>m</th></tr></thead></table>"
     outputs = [
         new_output("stream", name="stdout", text="SIFT <b> 26.55\n"),
         new_output("display_data", data={"text/html": table, "text/plain": "m"}),
-        new_output("display_data", data=shown, metadata={"image/png": {"alt": "A & B", "width": 7}}),
+        new_output("display_data", data=picture, metadata={"image/png": {"alt": "A & B", "width": 7}}),
     ]
     path = write_notebook(folder, "dsm/table1", new_code_cell("secret = 1", outputs=outputs))
     execution.write_page(path, folder / "report", ("dsm/table1", "dsm/table3"))
@@ -90,7 +90,7 @@ def test_links_lead_to_pages_or_else_to_files_of_the_repository(tmp_path):
 
 
 def outside(text: str) -> list[str]:
-    """What a browser would fetch by itself from elsewhere."""
+    """List what a browser would fetch by itself from elsewhere."""
     fetched = Page(re.sub("<a [^>]*>", "<a>", text)).values("src", "href", "srcset")
     return [value for value in fetched if not value.startswith(("data:", "style.css", "../style.css"))]
 
@@ -135,7 +135,7 @@ def write_index(folder: Path, **changes: object) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_index_is_whole_and_its_links_lead_somewhere(tmp_path):
+def test_the_index_is_complete_and_its_links_have_targets(tmp_path):
     (tmp_path / "records").mkdir()
     (tmp_path / "records/hardnet.json").touch()
     text = write_index(tmp_path)

@@ -33,23 +33,23 @@ def runs() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_the_exact_p_is_that_of_all_252_splits_and_holm_multiplies_by_the_rank(runs):
-    found = adasample.p_table(*runs)
+    table = adasample.p_table(*runs)
     wins = [25, 24, 23, 22, 21, 20]
-    assert found[("", "U")].tolist() == [25 - won for won in wins]
+    assert table[("", "U")].tolist() == [25 - won for won in wins]
     for name, column in zip(COLUMN_NAMES, range(6), strict=True):
-        values = np.concatenate([of[COLUMN_NAMES[column]] for of in runs])
+        values = np.concatenate([frame[COLUMN_NAMES[column]] for frame in runs])
         as_low = [
             sum(a > b for a in values[list(chosen)] for b in np.delete(values, chosen))
-            <= found.loc[name, ("", "U")]
+            <= table.loc[name, ("", "U")]
             for chosen in itertools.combinations(range(10), 5)
         ]
-        assert found.loc[name, ("one-sided p", "exact")] == pytest.approx(np.mean(as_low))
-    p = found[("one-sided p", "exact")].to_numpy()
+        assert table.loc[name, ("one-sided p", "exact")] == pytest.approx(np.mean(as_low))
+    p = table[("one-sided p", "exact")].to_numpy()
     assert np.all(np.diff(p) > 0)
     by_hand = np.maximum.accumulate(np.minimum(1, p * np.arange(6, 0, -1)))
-    assert found[("over six", "Holm")].to_numpy() == pytest.approx(by_hand)
+    assert table[("over six", "Holm")].to_numpy() == pytest.approx(by_hand)
     z = (0 - 12.5) / math.sqrt(275 / 12)
-    first = found.loc["Ntr>Lib"]
+    first = table.loc["Ntr>Lib"]
     assert first[("one-sided p", "asympt.")] == pytest.approx(stats.norm.cdf(z))
     assert first[("one-sided p", "contin.")] == pytest.approx(
         stats.norm.cdf(z + 0.5 / math.sqrt(275 / 12))
@@ -57,18 +57,18 @@ def test_the_exact_p_is_that_of_all_252_splits_and_holm_multiplies_by_the_rank(r
 
 
 def test_the_effect_is_the_share_of_pairs_that_adasample_wins_within_its_interval(runs):
-    found = adasample.p_table(*runs)
-    assert found[("effect", "A")].to_numpy() == pytest.approx(np.array([25, 24, 23, 22, 21, 20]) / 25)
-    assert (found[("A, 95%", "from")] <= found[("effect", "A")]).all()
-    assert (found[("effect", "A")] <= found[("A, 95%", "to")]).all()
-    assert 0.6 < found.loc["Ntr>Lib", ("A, 95%", "from")] < 0.7
+    table = adasample.p_table(*runs)
+    assert table[("effect", "A")].to_numpy() == pytest.approx(np.array([25, 24, 23, 22, 21, 20]) / 25)
+    assert (table[("A, 95%", "from")] <= table[("effect", "A")]).all()
+    assert (table[("effect", "A")] <= table[("A, 95%", "to")]).all()
+    assert 0.6 < table.loc["Ntr>Lib", ("A, 95%", "from")] < 0.7
 
 
-# What the tests leave
+# Errors over tests
 
 
 def test_the_errors_of_seeds_are_joined_by_their_mean_square():
-    """Resamples of the c-th column scatter by c times a tenth, and by twice that of the second seed."""
+    """Resamples of the c-th column scatter by c times a tenth, and for the second seed twice that."""
     scatter = np.array([-1.0, 1.0, -1.0, 1.0])
     sizes = np.array([[1], [2]]) * np.arange(1, 7)
     drawn = 0.1 * sizes[..., None] * scatter / scatter.std(ddof=1)
@@ -81,20 +81,20 @@ def test_the_errors_of_seeds_are_joined_by_their_mean_square():
 
 
 def test_an_effect_is_the_difference_in_pooled_deviations_shrunk_for_five_runs(paper):
-    found = effect_sizes(paper)
+    effects = effect_sizes(paper)
     pooled = math.sqrt((0.012**2 + 0.010**2) / 2)
-    assert found["Yos>Ntr"] == pytest.approx((0.671 - 0.627) / pooled * (1 - 3 / 31))
-    assert effect_sizes(paper, runs=50)["Yos>Ntr"] > found["Yos>Ntr"]
+    assert effects["Yos>Ntr"] == pytest.approx((0.671 - 0.627) / pooled * (1 - 3 / 31))
+    assert effect_sizes(paper, runs=50)["Yos>Ntr"] > effects["Yos>Ntr"]
 
 
 def test_power_grows_with_the_effect_the_runs_and_the_level():
     effects = pd.Series({"none": 0.0, "one": 1.0, "two": 2.0}).rename_axis("train>test")
-    found = adasample.power_table(effects)
-    alone, corrected = (found[level] for level in ("one test at 5%", "first of six by Holm"))
+    table = adasample.power_table(effects)
+    alone, corrected = (table[level] for level in ("one test at 5%", "first of six by Holm"))
     assert (alone.loc[list(effects.index)].diff().iloc[1:] > 0).all().all()
     assert (alone["n=10"] > alone["n=5"])[["one", "two"]].all()
     assert (alone >= corrected)[:3].all().all()
     assert alone.loc["sum"].tolist() == pytest.approx(alone.iloc[:3].sum().tolist())
-    assert found["", "effect"].tolist()[:3] == [0, 1, 2]
+    assert table["", "effect"].tolist()[:3] == [0, 1, 2]
     # More runs need a smaller effect.
     assert 1 < alone.loc["for 80%", "n=10"] < alone.loc["for 80%", "n=5"] < 2.2

@@ -1,4 +1,4 @@
-"""Tables, figures and verdicts of the artefacts on whole images, of records made up."""
+"""Tables, figures and verdicts of the artefacts on whole images, from synthetic records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lib.study.report import frames, whole_images
 
 SEEDS = (0, 1, 2)
 SHOWN = ("page", "text", "rocket")
-# Without topology, trained as long, DSM+ is ahead of TCDesc-DSM+ and HardNet+ behind TCDesc-HN+.
+# Trained as long without topology, DSM+ is ahead of TCDesc-DSM+ and HardNet+ behind TCDesc-HN+.
 LEVELS = {
     **{"dsm_aug": 60.0, "dsm_all": 61.0, "dsm_binary_aug": 50.0, "dsm_long": 68.0},
     **{"tcdesc_hn_aug": 70.0, "tcdesc_dsm_aug": 65.0},
@@ -34,34 +34,34 @@ def level(job: Job) -> float:
 
 
 def oxford(value: float) -> dict[str, float]:
-    """A score falls by 2 an image, is 3 higher of the last thing, and a tenth of it is "right500"."""
+    """Return scores that fall by 2 an image; the last motif has 3 more, "right500" is a tenth."""
     numbers = {}
     for score, share in (("score", 1.0), ("common", 1.1), ("right500", 0.1)):
         sequences = {}
         for nuisance in NUISANCES:
-            for thing, more in zip(SHOWN, (0.0, 0.0, 3.0), strict=True):
-                of = [share * (value + more - 2 * image) for image in range(2, 7)]
-                sequences[f"{nuisance}_{thing}"] = of
-        for name, of in sequences.items():
-            numbers |= {f"{score}.{name}.{image}": one for image, one in enumerate(of, 2)}
-            numbers[f"{score}.{name}"] = float(np.mean(of))
+            for motif, bonus in zip(SHOWN, (0.0, 0.0, 3.0), strict=True):
+                scores = [share * (value + bonus - 2 * image) for image in range(2, 7)]
+                sequences[f"{nuisance}_{motif}"] = scores
+        for name, scores in sequences.items():
+            numbers |= {f"{score}.{name}.{image}": number for image, number in enumerate(scores, 2)}
+            numbers[f"{score}.{name}"] = float(np.mean(scores))
         for nuisance in NUISANCES:
-            own = [np.mean(of) for name, of in sequences.items() if name.startswith(nuisance)]
-            numbers[f"{score}.{nuisance}"] = float(np.mean(own))
+            means = [np.mean(scores) for name, scores in sequences.items() if name.startswith(nuisance)]
+            numbers[f"{score}.{nuisance}"] = float(np.mean(means))
         numbers[score] = float(np.mean(list(sequences.values())))
     return numbers
 
 
 def w1bs(value: float) -> dict[str, float]:
     pairs = {f"{s}.{t}": value / 10 + (s == "L") for s in "GL" for t in SHOWN}
-    numbers = {f"mauc.{name}": of for name, of in pairs.items()}
+    numbers = {f"mauc.{name}": area for name, area in pairs.items()}
     numbers |= {f"mauc.{s}": float(np.mean([pairs[f"{s}.{t}"] for t in SHOWN])) for s in "GL"}
     mean = float(np.mean(list(pairs.values())))
     return numbers | {"mauc": mean}
 
 
 def made(jobs: Sequence[Job]) -> list[Run]:
-    """A record a job; by its signs a descriptor is 10 points worse."""
+    """Return a record for each job; the signs of a descriptor are 10 points worse."""
     runs = []
     for job in jobs:
         metrics: dict[str, dict] = {}
@@ -88,17 +88,17 @@ def values(runs: pd.DataFrame, metric: str):
 
 def dsm_runs(study: Study) -> dict[str, pd.DataFrame]:
     runs = made(experiments.dsm_figure5(study))
-    every = [*runs, *frames.by_sign(runs)]
-    numbers = whole_images.by_set(every, study, "oxford_affine", "oxford_affine")[OXFORD]
+    all_runs = [*runs, *frames.by_sign(runs)]
+    scores = whole_images.by_set(all_runs, study, "oxford_affine", "oxford_affine")[OXFORD]
     signs = [f"{name}_signs" for name in dsm.FIGURE4_SIGNS]
     keys = {"real": ["sift", *dsm.FIGURE4_REAL, *experiments.UNITED]}
     keys["binary"] = ["orb", *signs, *dsm.FIGURE4_BINARY]
-    return {kind: numbers.loc[of_kind] for kind, of_kind in keys.items()}
+    return {kind: scores.loc[names] for kind, names in keys.items()}
 
 
-def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> None:
+def test_dsms_rows_are_real_or_binary_and_signs_are_binary(study: Study) -> None:
     runs = dsm_runs(study)
-    keys = {kind: list(of.index.unique("key")) for kind, of in runs.items()}
+    keys = {kind: list(frame.index.unique("key")) for kind, frame in runs.items()}
     assert keys["real"] == [
         *("sift", "hardnet_aug", "real_margin_1", "doap_aug", "dsm_aug"),
         *("hardnet_all", "dsm_all"),
@@ -116,22 +116,22 @@ def test_dsms_rows_are_real_and_binary_and_signs_among_these(study: Study) -> No
     ]
 
 
-def test_what_images_show_is_drawn_with_all_that_shows_it(study: Study) -> None:
+def test_a_motif_is_resampled_with_all_its_images(study: Study) -> None:
     runs = numbers(made(experiments.tcdesc_table6(study)), "oxford_affine", OXFORD)
-    of = values(runs, "score")["tcdesc_hn_aug"]
-    assert of.values.shape == (3, 1)
-    assert of.resampled.shape[:3] == (1, 3, 1)
-    assert of.freedom == len(SHOWN) - 1
-    # Of three things one is 3 points higher: a draw has none, one, two or three of it.
-    spread = np.unique(of.resampled[0, 0, 0].round(6) - of.values[0, 0])
+    measured = values(runs, "score")["tcdesc_hn_aug"]
+    assert measured.values.shape == (3, 1)
+    assert measured.resampled.shape[:3] == (1, 3, 1)
+    assert measured.freedom == len(SHOWN) - 1
+    # One of three motifs is 3 points higher: a draw has none, one, two or three of it.
+    spread = np.unique(measured.resampled[0, 0, 0].round(6) - measured.values[0, 0])
     np.testing.assert_allclose(np.diff(spread), np.sqrt(3 / 2), rtol=1e-3)
     assert len(spread) == 4
     by_nuisance = values(runs, "score_by_nuisance")["tcdesc_hn_aug"]
     assert by_nuisance.cells == ("blur", "light", "compression", "zoom and rotation", "viewpoint")
-    np.testing.assert_allclose(by_nuisance.values.mean(axis=1), of.values[:, 0])
+    np.testing.assert_allclose(by_nuisance.values.mean(axis=1), measured.values[:, 0])
 
 
-def test_single_sequences_show_a_thing_each_whatever_they_are_named_by() -> None:
+def test_single_sequences_are_split_into_their_part_and_thing() -> None:
     names = ["score", "score.viewpoint", "score.graf", "score.blur_hall_left", "score.blur_hall_left.2"]
     shown = whole_images.single(pd.DataFrame(columns=names), "score")
     assert shown["part"].to_dict() == {"score.graf": "viewpoint", "score.blur_hall_left": "blur"}
@@ -145,20 +145,20 @@ def test_single_sequences_show_a_thing_each_whatever_they_are_named_by() -> None
 def test_dsms_claims_are_judged_by_the_scores_they_name(study: Study) -> None:
     runs = dsm_runs(study)
     values = judging(pd.concat(runs.values()))
-    found = outcomes("dsm", "Figure 5", values)
-    assert NOT_JUDGED not in found.values()
+    judged = outcomes("dsm", "Figure 5", values)
+    assert NOT_JUDGED not in judged.values()
     for name in ("ahead-real", "ahead-binary", "robust", "loss", "common"):
-        assert found[f"f5-{name}"] == HELD
-    (claim,) = [of for of in read_claims("dsm", "Figure 5") if of.id == "dsm-f5-robust"]
-    of = dict(values(claim))
-    assert len(of["dsm_aug"].cells) == 5
-    # One nuisance under which SIFT is ahead counts against it.
-    ahead = of["sift"].values + np.where(np.arange(5) == 2, 50.0, 0.0)
-    of["sift"] = replace(of["sift"], values=ahead)
-    assert verdict(claim, of, SEEDS, "evening", "mini").outcome == NOT_HELD
+        assert judged[f"f5-{name}"] == HELD
+    (claim,) = [chosen for chosen in read_claims("dsm", "Figure 5") if chosen.id == "dsm-f5-robust"]
+    chosen = dict(values(claim))
+    assert len(chosen["dsm_aug"].cells) == 5
+    # One nuisance under which SIFT is ahead counts against the claim.
+    ahead = chosen["sift"].values + np.where(np.arange(5) == 2, 50.0, 0.0)
+    chosen["sift"] = replace(chosen["sift"], values=ahead)
+    assert verdict(claim, chosen, SEEDS, "evening", "mini").outcome == NOT_HELD
 
 
-def test_topologys_claims_are_judged_by_what_they_name(study: Study) -> None:
+def test_topologys_claims_are_judged_by_the_scores_they_name(study: Study) -> None:
     runs = numbers(made(experiments.tcdesc_figure5(study)), "w1bs", W1BS)
     assert outcomes("tcdesc", "Figure 5", judging(runs)) == {
         **dict.fromkeys(("f5-hn", "f5-extreme-hn"), HELD),

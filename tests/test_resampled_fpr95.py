@@ -1,4 +1,4 @@
-"""FPR95 over test points: against pairs written out one by one, and the spread that is known."""
+"""FPR95 over test points: against pairs written out one by one, and against known spreads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lib.probes.resampled_fpr95 import repeated_fpr95, resampled
 
 
 def made_pairs(seed: int, pairs: int, points: int, levels: int | None = None):
-    """Distances, labels and points of pairs that share points; few levels make ties."""
+    """Draw distances, labels and points of pairs that share points; few levels make ties."""
     random = np.random.default_rng(seed)
     match = np.arange(pairs) % 2 == 0
     shown = random.integers(points, size=(2, pairs))
@@ -40,30 +40,30 @@ def test_pairs_taken_once_give_exactly_fpr95(seed, half, levels):
 
 
 @pytest.mark.parametrize("levels", [None, 5])
-def test_resamples_are_fpr95_of_the_pairs_that_the_drawn_points_write_out(monkeypatch, levels):
+def test_resamples_are_fpr95_of_the_pairs_repeated_by_the_drawn_points(monkeypatch, levels):
     distances, match, shown = made_pairs(1, 60, 9, levels)
-    kept, draw = [], module._times_drawn
+    draws, draw = [], module._times_drawn
 
-    def overheard(*args):
-        kept.append(draw(*args))
-        return kept[-1]
+    def recorded(*args):
+        draws.append(draw(*args))
+        return draws[-1]
 
-    monkeypatch.setattr(module, "_times_drawn", overheard)
+    monkeypatch.setattr(module, "_times_drawn", recorded)
     rates, pair_rates = resampled(distances, match, shown, resamples=35)
-    # One draw that left no pair would have added a table.
-    assert len(kept) == 70
-    by_points, by_pairs = (np.array(part).T for part in (kept[:35], kept[35:]))
+    # A draw that left no pair would have added another.
+    assert len(draws) == 70
+    by_points, by_pairs = (np.array(part).T for part in (draws[:35], draws[35:]))
     for b in range(35):
-        times = [
-            by_points[i, b] if same else by_points[i, b] * by_points[j, b]
-            for i, j, same in zip(*shown, match, strict=True)
+        repeats = [
+            by_points[i, b] if matching else by_points[i, b] * by_points[j, b]
+            for i, j, matching in zip(*shown, match, strict=True)
         ]
-        written = fpr95(np.repeat(distances, times), np.repeat(match, times)).expected
-        assert rates[b] == pytest.approx(written)
-        times = np.ones(60, dtype=int)
-        times[~match] = by_pairs[:, b]
-        written = fpr95(np.repeat(distances, times), np.repeat(match, times)).expected
-        assert pair_rates[b] == pytest.approx(written)
+        expected = fpr95(np.repeat(distances, repeats), np.repeat(match, repeats)).expected
+        assert rates[b] == pytest.approx(expected)
+        repeats = np.ones(60, dtype=int)
+        repeats[~match] = by_pairs[:, b]
+        expected = fpr95(np.repeat(distances, repeats), np.repeat(match, repeats)).expected
+        assert pair_rates[b] == pytest.approx(expected)
 
 
 def test_a_draw_without_pairs_of_a_kind_is_replaced():
@@ -74,7 +74,7 @@ def test_a_draw_without_pairs_of_a_kind_is_replaced():
     assert set(rates) == {0.0, 100.0}
 
 
-def test_where_pairs_share_no_points_the_spread_is_that_of_independent_pairs():
+def test_pairs_without_shared_points_spread_like_independent_pairs():
     pairs = 8_000
     distances, match, _ = made_pairs(2, pairs, 5)
     shown = np.stack([np.arange(pairs), np.arange(pairs) + np.where(match, 0, pairs)])
@@ -83,17 +83,17 @@ def test_where_pairs_share_no_points_the_spread_is_that_of_independent_pairs():
     threshold = 1 + norm.ppf(0.95)
     rate = norm.cdf(threshold - 3)
     binomial = rate * (1 - rate) / (pairs / 2)
-    of_threshold = 0.95 * 0.05 / (pairs / 2) * (norm.pdf(threshold - 3) / norm.pdf(threshold - 1)) ** 2
+    quantile = 0.95 * 0.05 / (pairs / 2) * (norm.pdf(threshold - 3) / norm.pdf(threshold - 1)) ** 2
     assert pair_rates.std() / 100 == pytest.approx(np.sqrt(binomial), rel=0.06)
-    assert variance(rates, pair_rates) / 100**2 == pytest.approx(binomial + of_threshold, rel=0.2)
-    # What the product of weights alone would say, three times the binomial part, is well off.
-    assert rates.var() / 100**2 > 1.1 * (binomial + of_threshold)
+    assert variance(rates, pair_rates) / 100**2 == pytest.approx(binomial + quantile, rel=0.2)
+    # The product of weights alone, with three times the binomial part, is well off.
+    assert rates.var() / 100**2 > 1.1 * (binomial + quantile)
 
 
-def test_where_pairs_share_points_that_differ_the_spread_is_that_of_sets_made_anew():
-    """Points have a distinctness of their own, so their pairs' distances go together."""
+def test_pairs_that_share_points_spread_like_sets_drawn_anew():
+    """Each point has its own hardness, so the distances of its pairs correlate."""
     rates = []
-    found = None
+    shared = None
     for seed in range(150):
         random = np.random.default_rng(seed)
         points, pairs = 200, 4_000
@@ -101,24 +101,24 @@ def test_where_pairs_share_points_that_differ_the_spread_is_that_of_sets_made_an
         match = np.arange(pairs) % 2 == 0
         shown = random.integers(points, size=(2, pairs))
         shown[1] = np.where(match, shown[0], (shown[0] + random.integers(1, points, pairs)) % points)
-        apart = 3 - hardness[shown[0]] - hardness[shown[1]]
-        distances = random.normal(np.where(match, 1 + hardness[shown[0]], apart), 0.7)
+        non_matching = 3 - hardness[shown[0]] - hardness[shown[1]]
+        distances = random.normal(np.where(match, 1 + hardness[shown[0]], non_matching), 0.7)
         rates.append(fpr95(distances, match).expected)
         if seed == 0:
-            found = resampled(distances, match, shown)
-            alone = np.arange(pairs), np.arange(pairs) + np.where(match, 0, pairs)
-            unshared = resampled(distances, match, np.stack(alone))
-    over_points, over_pairs = (np.sqrt(variance(*of)) for of in (found, unshared))
+            shared = resampled(distances, match, shown)
+            separate = np.arange(pairs), np.arange(pairs) + np.where(match, 0, pairs)
+            unshared = resampled(distances, match, np.stack(separate))
+    over_points, over_pairs = (np.sqrt(variance(*resamples)) for resamples in (shared, unshared))
     assert over_points == pytest.approx(np.std(rates), rel=0.4)
     assert over_points > 1.5 * over_pairs
 
 
 def test_resamples_are_the_same_for_every_descriptor():
     distances, match, shown = made_pairs(3, 400, 30)
-    again = resampled(distances, match, shown)
-    # A descriptor that orders all pairs alike has the same rates, by the same draws.
-    for one, other in zip(again, resampled(np.exp(distances), match, shown), strict=True):
+    resamples = resampled(distances, match, shown)
+    # A descriptor that orders all pairs equally has the same rates, by the same draws.
+    for one, other in zip(resamples, resampled(np.exp(distances), match, shown), strict=True):
         assert (one == other).all()
     worse = distances + np.random.default_rng(0).normal(0, 0.3, 400)
-    both = np.corrcoef(again[0], resampled(worse, match, shown)[0])[0, 1]
-    assert both > 0.7
+    correlation = np.corrcoef(resamples[0], resampled(worse, match, shown)[0])[0, 1]
+    assert correlation > 0.7

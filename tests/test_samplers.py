@@ -21,8 +21,8 @@ from lib.samplers.adasample import anchor_distances, log_probabilities
 from lib.samplers.candidates import Generation, Pool, draw_pool, group
 
 METRICS = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
-# Of statistics on fixed seeds: small enough never to fail by chance, far above what a wrong
-# distribution gives at these counts (see the tests that demand the opposite).
+# Level of statistics on fixed seeds: small enough never to fail by chance, far above the p-value of a
+# wrong distribution at these counts (see the tests that demand the opposite).
 LEVEL = 1e-4
 seeds = st.integers(0, 2**31)
 
@@ -31,15 +31,15 @@ def generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def pool_of(*counts: int, places: int | None = None) -> Pool:
-    n, c = len(counts), places or max(counts)
+def pool_of(*counts: int, slots: int | None = None) -> Pool:
+    n, c = len(counts), slots or max(counts)
     valid = torch.arange(c) < torch.tensor(counts)[:, None]
     return Pool(torch.arange(n * c).view(n, c), torch.zeros(n, c), valid, torch.tensor(counts))
 
 
 def descriptors(seed: int, n: int, c: int, k: int = 8, dtype=torch.float64) -> torch.Tensor:
-    drawn = torch.randn(n, c, k, generator=generator(seed), dtype=torch.float64)
-    return F.normalize(drawn, dim=-1).to(dtype)
+    vectors = torch.randn(n, c, k, generator=generator(seed), dtype=torch.float64)
+    return F.normalize(vectors, dim=-1).to(dtype)
 
 
 def with_loss(loss: float, *, lam: float, distance=None, **options: object) -> adasample.AdaSample:
@@ -76,14 +76,14 @@ def test_a_pool_holds_all_patches_of_distinct_classes_and_no_others(seed, counts
     points = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     n = data.draw(st.integers(2, len(counts)))
     pool = draw_pool(group(points), n, None, generator(seed))
-    drawn = []
+    chosen = []
     for row in range(n):
         patches = pool.patch[row][pool.valid[row]].numpy()
         (point,) = np.unique(points[patches])
         assert sorted(patches) == np.flatnonzero(points == point).tolist()
         assert pool.originals[row] == counts[point] == pool.counts[row]
-        drawn.append(point)
-    assert len(set(drawn)) == n
+        chosen.append(point)
+    assert len(set(chosen)) == n
     assert pool.angle.eq(0).all()
     assert pool.patch.min() >= 0
     assert pool.patch.max() < len(points)
@@ -93,10 +93,10 @@ def test_classes_are_drawn_uniformly_without_regard_to_their_size():
     classes = group(np.repeat(np.arange(6), [2, 2, 3, 5, 9, 20]))
     random = generator(0)
     owner = np.repeat(np.arange(6), [2, 2, 3, 5, 9, 20])
-    seen = np.zeros(6)
+    frequencies = np.zeros(6)
     for _ in range(1500):
-        seen[owner[draw_pool(classes, 2, None, random).patch[:, 0].numpy()]] += 1
-    assert stats.chisquare(seen).pvalue > LEVEL
+        frequencies[owner[draw_pool(classes, 2, None, random).patch[:, 0].numpy()]] += 1
+    assert stats.chisquare(frequencies).pvalue > LEVEL
 
 
 @pytest.mark.parametrize("renew", [True, False])
@@ -107,13 +107,13 @@ def test_originals_come_first_untouched_and_count_among_the_fifteen(renew, seed,
     pool = draw_pool(group(points), len(counts), generation, generator(seed))
     for row in range(len(counts)):
         point = points[pool.patch[row, 0]]
-        own = np.flatnonzero(points == point)
+        originals = np.flatnonzero(points == point)
         count = max(15, counts[point])
         assert pool.counts[row] == count
         assert pool.valid[row, :count].all()
-        assert pool.patch[row, : len(own)].tolist() == own.tolist()
-        assert pool.angle[row, : len(own)].eq(0).all()
-        assert set(pool.patch[row, len(own) : count].tolist()) <= set(own.tolist())
+        assert pool.patch[row, : len(originals)].tolist() == originals.tolist()
+        assert pool.angle[row, : len(originals)].eq(0).all()
+        assert set(pool.patch[row, len(originals) : count].tolist()) <= set(originals.tolist())
     assert pool.angle.abs().max() <= math.radians(20) + 1e-6
 
 
@@ -136,15 +136,15 @@ def test_without_renewal_a_class_always_gets_the_same_patches_and_angles():
     points = np.repeat(np.arange(10), [2, 3, 4, 2, 3, 4, 2, 3, 4, 17])
     classes = group(points)
     generation = Generation(15, 20.0, renew=False)
-    kept: dict[int, tuple[list, list]] = {}
+    content_by_point: dict[int, tuple[list, list]] = {}
     for seed in range(5):
         pool = draw_pool(classes, 7, generation, generator(seed))
         for row in range(7):
-            held = pool.valid[row]
-            content = (pool.patch[row][held].tolist(), pool.angle[row][held].tolist())
-            assert kept.setdefault(int(points[pool.patch[row, 0]]), content) == content
-    assert len(kept) == 10
-    turns = [tuple(angle) for _, angle in kept.values()]
+            mask = pool.valid[row]
+            content = (pool.patch[row][mask].tolist(), pool.angle[row][mask].tolist())
+            assert content_by_point.setdefault(int(points[pool.patch[row, 0]]), content) == content
+    assert len(content_by_point) == 10
+    turns = [tuple(angle) for _, angle in content_by_point.values()]
     assert len(set(turns)) == 10
 
 
@@ -173,13 +173,13 @@ SAMPLERS = {
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLERS))
-@given(seed=seeds, counts=st.lists(st.integers(2, 6), min_size=1, max_size=30), alike=st.booleans())
-def test_anchors_are_never_their_own_positive_and_empty_places_are_never_drawn(
-    name, seed, counts, alike
+@given(seed=seeds, counts=st.lists(st.integers(2, 6), min_size=1, max_size=30), identical=st.booleans())
+def test_anchors_are_never_their_own_positive_and_empty_slots_are_never_drawn(
+    name, seed, counts, identical
 ):
-    pool = pool_of(*counts, places=8)
+    pool = pool_of(*counts, slots=8)
     described = descriptors(seed, len(counts), 8, dtype=torch.float32)
-    if alike:
+    if identical:
         described = described[:, :1].expand_as(described).contiguous()
     choice = SAMPLERS[name]().choose(pool, lambda: described, generator(seed))
     rows = torch.arange(len(counts))
@@ -190,7 +190,7 @@ def test_anchors_are_never_their_own_positive_and_empty_places_are_never_drawn(
 
 @pytest.mark.parametrize("name", sorted(set(SAMPLERS) - {"hardpos of the class"}))
 def test_anchors_are_uniform(name):
-    pool = pool_of(*[4] * 4000, places=5)
+    pool = pool_of(*[4] * 4000, slots=5)
     choice = SAMPLERS[name]().choose(pool, lambda: descriptors(1, 4000, 5), generator(1))
     assert stats.chisquare(np.bincount(choice.anchor.numpy(), minlength=4)).pvalue > LEVEL
 
@@ -218,7 +218,7 @@ def test_random_pairs_are_uniform_over_ordered_pairs():
 # AdaSample
 
 
-def test_the_first_batch_is_drawn_uniformly_whatever_lambda():
+def test_the_first_batch_is_drawn_uniformly_for_any_lambda():
     sampler = adasample.build(angular.build(), lam=1000.0)
     assert sampler.average_loss is None
     assert sampler.exponent is None
@@ -237,7 +237,7 @@ def test_the_first_batch_is_drawn_uniformly_whatever_lambda():
 )
 def test_probabilities_are_those_of_equation_13_within_each_class(metric, power, seed, counts, exponent):
     module, literal = METRICS[metric]
-    pool = pool_of(*counts, places=7)
+    pool = pool_of(*counts, slots=7)
     described = descriptors(seed, len(counts), 7)
     anchor = torch.tensor([seed % count for count in counts])
     d = anchor_distances(pool, described, anchor, module.build(power=power, epsilon=0.0))
@@ -271,7 +271,7 @@ def test_positives_are_drawn_as_often_as_equation_13_says():
     expected = expected[~np.eye(4, dtype=bool)] * n / 4
     observed = pair_counts(choice, 4)
     assert stats.chisquare(observed, expected).pvalue > LEVEL
-    # The square's probabilities, which a sampler at the loss's power would give, are told apart.
+    # The test rejects the squared probabilities, which a sampler at the loss's power would have.
     squared = expected.reshape(4, 3) ** 2
     squared = (squared / squared.sum(axis=1, keepdims=True) * n / 4).ravel()
     assert stats.chisquare(observed, squared).pvalue < 1e-12
@@ -294,7 +294,7 @@ def test_a_large_lambda_or_a_vanished_loss_draws_as_hardpos(lam, loss, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @given(seed=seeds, exponent=st.sampled_from([0.0, 1.0, 1e3, 1e6, 1e9, 1e12, 1e30]))
 def test_exponents_up_to_1e30_leave_probabilities_and_normalisers_finite(dtype, seed, exponent):
-    pool = pool_of(2, 5, 6, places=6)
+    pool = pool_of(2, 5, 6, slots=6)
     described = descriptors(seed, 3, 6, dtype=dtype)
     described[1, 1] = described[1, 0]
     d = anchor_distances(pool, described, torch.tensor([0, 1, 2]), angular.build(power=2))
@@ -311,7 +311,7 @@ def test_exponents_up_to_1e30_leave_probabilities_and_normalisers_finite(dtype, 
     kind=st.sampled_from(["exponential", "windowed", "cumulative"]),
     lam=st.floats(0, 50),
 )
-def test_averages_are_the_literal_ones(losses, kind, lam):
+def test_averages_are_those_of_the_oracle(losses, kind, lam):
     sampler = adasample.build(angular.build(), lam=lam, average=kind)
     for loss in losses:
         sampler.observe(None, torch.tensor([loss], dtype=torch.float64))
@@ -343,7 +343,7 @@ def test_the_observed_loss_carries_no_gradient_into_the_average():
 
 
 @pytest.mark.parametrize("kind", ["exponential", "windowed", "cumulative"])
-def test_a_restored_sampler_goes_on_as_the_one_that_was_saved(kind):
+def test_a_restored_sampler_continues_as_the_saved_one(kind):
     first = adasample.build(angular.build(), lam=2.0, average=kind)
     for loss in (0.9, 0.8, 0.3):
         first.observe(None, torch.tensor([loss]))
@@ -370,18 +370,18 @@ def test_distances_to_the_anchor_carry_no_gradient_and_are_never_zero():
 @pytest.mark.parametrize("metric", sorted(METRICS))
 @pytest.mark.parametrize("kind", ["anchor", "class"])
 @given(seed=seeds, counts=st.lists(st.integers(2, 6), min_size=1, max_size=8))
-def test_hardpos_takes_the_farthest_of_its_anchor_or_of_the_class(kind, metric, seed, counts):
+def test_hardpos_takes_the_farthest_pair_of_its_anchor_or_class(kind, metric, seed, counts):
     module, literal = METRICS[metric]
     described = descriptors(seed, len(counts), 6)
     choice = hardpos.build(module.build(epsilon=0.0), of=kind).choose(
-        pool_of(*counts, places=6), lambda: described, generator(seed)
+        pool_of(*counts, slots=6), lambda: described, generator(seed)
     )
     for row, count in enumerate(counts):
         x = described[row].tolist()
         anchors = [choice.anchor[row].item()] if kind == "anchor" else range(count)
         expected = max(literal(x[i], x[j]) for i in anchors for j in range(count) if i != j)
-        drawn = literal(x[choice.anchor[row]], x[choice.positive[row]])
-        assert drawn == pytest.approx(expected, abs=1e-7)
+        actual = literal(x[choice.anchor[row]], x[choice.positive[row]])
+        assert actual == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.parametrize("of", ["anchor", "class"])

@@ -16,46 +16,46 @@ TWO = Tolerance(2.0)
 LIMITS = {"position": 2.0, "octaves": 0.25, "angle": np.pi / 8}
 
 
-def test_keypoints_match_only_where_each_is_carried_to_the_other() -> None:
+def test_keypoints_match_only_where_each_maps_to_the_other() -> None:
     scene = table([0, 0, 1, 1], [(0, 2, 0.1), *both_ways(1, 3, 0.5), (3, 0, 0.1)])
     assert matches(scene, TWO)[["first", "second"]].to_numpy().tolist() == [[1, 3]]
     assert classes(scene, TWO).tolist() == [-1, 0, -1, 0]
 
 
-@pytest.mark.parametrize("place", range(3), ids=[*LIMITS])
-def test_each_part_of_the_tolerance_holds_by_itself_and_in_both_ways(place: int) -> None:
-    at = [0.0, 0.0, 0.0]
-    at[place] = [*LIMITS.values()][place]
-    beyond = [value * (1 + 1e-9) for value in at]
-    assert len(matches(table([0, 1], both_ways(0, 1, *at)), TWO)) == 1
-    assert len(matches(table([0, 1], [(0, 1, *at), (1, 0, *beyond)]), TWO)) == 0
+@pytest.mark.parametrize("part", range(3), ids=[*LIMITS])
+def test_each_part_of_the_tolerance_holds_by_itself_and_in_both_directions(part: int) -> None:
+    deviations = [0.0, 0.0, 0.0]
+    deviations[part] = [*LIMITS.values()][part]
+    beyond = [value * (1 + 1e-9) for value in deviations]
+    assert len(matches(table([0, 1], both_ways(0, 1, *deviations)), TWO)) == 1
+    assert len(matches(table([0, 1], [(0, 1, *deviations), (1, 0, *beyond)]), TWO)) == 0
     assert len(matches(table([0, 1], both_ways(0, 1, *beyond)), TWO)) == 0
 
 
 @pytest.mark.parametrize("nearer", [1, 2])
-def test_of_two_keypoints_of_one_view_the_one_carried_nearer_stays(nearer: int) -> None:
+def test_the_nearer_of_two_keypoints_of_one_view_stays(nearer: int) -> None:
     scene = table([0, 1, 1], [*both_ways(0, nearer, 0.5), *both_ways(0, 3 - nearer, 1.0)])
     expected = [0, -1, -1]
     expected[nearer] = 0
     assert classes(scene, TWO).tolist() == expected
 
 
-# Two classes, of keypoints 0 and 2 in the first view and of 1 and 3 in the second.
+# Two classes, {0, 1} and {2, 3}: keypoints 0 and 2 in the first view, 1 and 3 in the second.
 PAIRED = [*both_ways(0, 1, 1.0), *both_ways(2, 3, 0.1)]
 
 
 @pytest.mark.parametrize("ends", [(0, 2), (3, 1), (2, 1)])
-def test_of_two_classes_within_twice_the_tolerance_one_stays(ends: tuple[int, int]) -> None:
+def test_one_of_two_classes_within_twice_the_tolerance_stays(ends: tuple[int, int]) -> None:
     within = [(*ends, *(GUARD * limit for limit in LIMITS.values()))]
     assert classes(table([0, 1, 0, 1], PAIRED + within), TWO).tolist() == [0, 0, -1, -1]
-    for place in range(3):
+    for part in range(3):
         limits = [GUARD * limit for limit in LIMITS.values()]
-        limits[place] *= 1 + 1e-9
+        limits[part] *= 1 + 1e-9
         scene = table([0, 1, 0, 1], [*PAIRED, (*ends, *limits)])
         assert classes(scene, TWO).tolist() == [0, 0, 1, 1]
 
 
-def test_keypoints_of_no_class_keep_none_away_and_none_are_no_classes() -> None:
+def test_unmatched_keypoints_exclude_no_class_and_form_none() -> None:
     scene = table([0, 1, 0], [*both_ways(0, 1, 1.0), *both_ways(0, 2, 0.5)])
     assert classes(scene, TWO).tolist() == [0, 0, -1]
     assert classes(table([0, 1], []), TWO).tolist() == [-1, -1]
@@ -65,31 +65,31 @@ Ways = dict[tuple[int, int], tuple[float, float, float]]
 
 
 def literal_classes(view: list[int], ways: Ways, times: float) -> list[int]:
-    """Sets of keypoints merged while all between them is mutual, less those in a guard zone."""
+    """Classes from sets merged while all their pairs are mutual, less those in a guard zone."""
 
     def close(source: int, target: int, times: float = 1.0) -> bool:
-        apart = ways.get((source, target), (np.inf,) * 3)
-        return all(a <= times * limit for a, limit in zip(apart, LIMITS.values(), strict=True))
+        deviations = ways.get((source, target), (np.inf,) * 3)
+        return all(a <= times * limit for a, limit in zip(deviations, LIMITS.values(), strict=True))
 
     def mutual(one: int, other: int) -> bool:
         return view[one] != view[other] and close(one, other) and close(other, one)
 
-    everyone = range(len(view))
-    candidates = [pair for pair in combinations(everyone, 2) if mutual(*pair)]
+    indices = range(len(view))
+    candidates = [pair for pair in combinations(indices, 2) if mutual(*pair)]
     candidates.sort(key=lambda pair: (max(ways[pair][0], ways[pair[::-1]][0]), pair))
-    groups = [{index} for index in everyone]
+    groups = [{index} for index in indices]
     for one, other in candidates:
         first, second = (next(group for group in groups if end in group) for end in (one, other))
         if first is not second and all(mutual(a, b) for a in first for b in second):
             groups.remove(second)
             first |= second
-    kept: list[set[int]] = []
+    accepted: list[set[int]] = []
     for group in sorted((g for g in groups if len(g) > 1), key=lambda g: (-len(g), min(g))):
-        rivals = ((a, b) for rival in kept for a in group for b in rival)
+        rivals = ((a, b) for rival in accepted for a in group for b in rival)
         if not any(close(a, b, times) or close(b, a, times) for a, b in rivals):
-            kept.append(group)
-    kept.sort(key=min)
-    return [next((n for n, group in enumerate(kept) if index in group), -1) for index in everyone]
+            accepted.append(group)
+    accepted.sort(key=min)
+    return [next((n for n, group in enumerate(accepted) if index in group), -1) for index in indices]
 
 
 @st.composite
@@ -99,26 +99,26 @@ def tables(draw: st.DrawFn) -> tuple[Scene, Ways]:
     density, spread = draw(st.sampled_from([0.4, 0.8, 1.0])), draw(st.sampled_from([1.0, 1.6, 3.0]))
     ways: Ways = {}
     for one, other in combinations(range(len(view)), 2):
-        apart = rng.choice([0.1, 0.5, 0.5, 1.0]) * spread * np.array([*LIMITS.values()])
+        deviations = rng.choice([0.1, 0.5, 0.5, 1.0]) * spread * np.array([*LIMITS.values()])
         for ends in ((one, other), (other, one)):
             if rng.random() < density:
                 noise = rng.uniform(0.8, 1.25, 3) if rng.random() < 0.7 else 1
-                ways[ends] = tuple((apart * noise).tolist())
-    return table(view, [(*ends, *apart) for ends, apart in ways.items()]), ways
+                ways[ends] = tuple((deviations * noise).tolist())
+    return table(view, [(*ends, *deviations) for ends, deviations in ways.items()]), ways
 
 
 @settings(max_examples=80)
 @given(tables())
-def test_classes_are_complete_apart_and_numbered_whatever_the_table(drawn: tuple[Scene, Ways]) -> None:
+def test_classes_of_any_table_are_complete_apart_and_numbered(drawn: tuple[Scene, Ways]) -> None:
     scene, ways = drawn
     label = classes(scene, TWO)
     assert sorted(set(label.tolist()) - {-1}) == [*range(label.max() + 1)]
-    held = [label[label >= 0].tolist().index(number) for number in range(label.max() + 1)]
-    assert held == sorted(held)
+    first_members = [label[label >= 0].tolist().index(number) for number in range(label.max() + 1)]
+    assert first_members == sorted(first_members)
 
     def close(source: int, target: int, times: float) -> bool:
-        apart = ways.get((source, target), (np.inf,) * 3)
-        return all(a <= times * limit for a, limit in zip(apart, LIMITS.values(), strict=True))
+        deviations = ways.get((source, target), (np.inf,) * 3)
+        return all(a <= times * limit for a, limit in zip(deviations, LIMITS.values(), strict=True))
 
     for one, other in combinations(np.flatnonzero(label >= 0).tolist(), 2):
         if label[one] == label[other]:

@@ -1,4 +1,4 @@
-"""What scenes are for, and scenes that cannot be used: refused by the folder or file at fault."""
+"""Roles of scenes, and unusable scenes, which are refused by the folder or file at fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZE = (64, 48)
 
 
 def write_noise(root: Path, *names: str, images: int = 3) -> Path:
-    """Scenes whose images show nothing in common."""
+    """Write scenes whose images show nothing in common."""
     for number, name in enumerate(names):
         (root / name / "images").mkdir(parents=True)
         rng = np.random.default_rng(number)
@@ -36,37 +36,37 @@ def write_roles(root: Path, places: object, **roles: object) -> None:
     (root / "scenes.json").write_text(json.dumps({"places": places, **roles}))
 
 
-def test_places_have_the_scenes_and_the_role_that_the_file_says(tmp_path: Path) -> None:
+def test_places_have_the_scenes_and_roles_of_the_file(tmp_path: Path) -> None:
     root = write_noise(tmp_path, "a1", "a2", "b", "c", "unnamed")
     places = {"a": ["a1", "a2"], "b": ["b"], "c": ["c"]}
     write_roles(root, places, train_and_test=["a"], test=["b"], reserve=["c"])
-    found = read_places(root)
-    assert found.scenes == {"a": ("a1", "a2"), "b": ("b",), "c": ("c",)}
-    assert (found.train_and_test, found.test, found.reserve) == (("a",), ("b",), ("c",))
+    parsed = read_places(root)
+    assert parsed.scenes == {"a": ("a1", "a2"), "b": ("b",), "c": ("c",)}
+    assert (parsed.train_and_test, parsed.test, parsed.reserve) == (("a",), ("b",), ("c",))
     (root / "scenes.json").unlink()
     assert read_places(root).train_and_test == ("a1", "a2", "b", "c", "unnamed")
 
 
 @pytest.mark.parametrize(
-    "held",
+    "roles",
     [
         {"train_and_test": ["p"], "test": ["q"], "reserve": ["p"]},
         {"train_and_test": ["p"], "test": ["q"], "places": {"p": ["a"], "q": ["a"]}},
     ],
 )
-def test_places_that_contradict_themselves_are_refused(tmp_path: Path, held: dict) -> None:
-    write_roles(write_noise(tmp_path, "a", "b"), **{"places": {"p": ["a"], "q": ["b"]}, **held})
+def test_places_that_contradict_themselves_are_refused(tmp_path: Path, roles: dict) -> None:
+    write_roles(write_noise(tmp_path, "a", "b"), **{"places": {"p": ["a"], "q": ["b"]}, **roles})
     with pytest.raises(ValueError, match=f"{tmp_path / 'scenes.json'}"):
         read_places(tmp_path)
 
 
 def write_model(scene: Path, **wrong: str) -> None:
-    """A COLMAP model of three views side by side that see four points at a depth of 4, exactly.
+    """Write a COLMAP model of three views side by side that see four points at depth 4, exactly.
 
     Args:
-        scene: whose images are 0000.png and so on.
-        wrong: "camera", the camera's line; "last", the last image's name; "shift", px by which all are
-            seen elsewhere.
+        scene: folder with images 0000.png and so on.
+        wrong: "camera", the camera's line; "last", the last image's name; "shift", px by which all
+            points are moved in x.
     """
     (scene / "sparse").mkdir()
     shift = float(wrong.get("shift", 0))
@@ -78,15 +78,15 @@ def write_model(scene: Path, **wrong: str) -> None:
             pixel = f"{60 * (x + number / 10) / z + 32 + shift} {60 * y / z + 24}"
             images.append(f"{pixel} {point} ")
         images.append("\n")
-    for point, where in enumerate(world, 1):
-        ends = " ".join(f"{image} {point - 1}" for image in (1, 2, 3))
-        points.append(f"{point} {' '.join(map(str, where))} 0 0 0 0 {ends}\n")
+    for point, position in enumerate(world, 1):
+        track = " ".join(f"{image} {point - 1}" for image in (1, 2, 3))
+        points.append(f"{point} {' '.join(map(str, position))} 0 0 0 0 {track}\n")
     camera = wrong.get("camera", "1 PINHOLE 64 48 60 60 32 24")
     for file, text in (("cameras", camera), ("images", "".join(images)), ("points3D", "".join(points))):
         (scene / "sparse" / f"{file}.txt").write_text(text)
 
 
-def test_a_model_that_fits_its_images_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_model_that_fits_its_images_is_used_unchanged(tmp_path: Path) -> None:
     scene = write_noise(tmp_path, "a") / "a"
     write_model(scene)
     model = reconstruction(scene, tmp_path)
@@ -114,8 +114,8 @@ def test_a_model_of_other_images_is_refused(
 
 def test_images_that_show_nothing_in_common_are_refused(tmp_path: Path) -> None:
     scene = write_noise(tmp_path, "a") / "a"
-    for made in ("mapped", "posed"):
-        (tmp_path / made).mkdir()
+    for name in ("mapped", "posed"):
+        (tmp_path / name).mkdir()
     with pytest.raises(ValueError, match=f"{scene}"):
         prepare(scene, tmp_path / "mapped")
     matrix = np.array([[60.0, 0, 31.5], [0, 60, 23.5], [0, 0, 1]])
@@ -138,7 +138,7 @@ def test_a_source_of_scenes_has_its_places_by_role(tmp_path: Path) -> None:
 
 
 def test_a_search_trains_on_one_reserve_and_tests_on_the_other_or_tests_on_the_only_one() -> None:
-    one = SimpleNamespace(sets=("a", "b"), reserve=("r",))
-    assert pairs_of_sets(one) == [("a", "r")]
-    two = SimpleNamespace(sets=("a", "b"), reserve=("r", "s"))
-    assert sorted(pairs_of_sets(two)) == [("r", "s"), ("s", "r")]
+    one_reserve = SimpleNamespace(sets=("a", "b"), reserve=("r",))
+    assert pairs_of_sets(one_reserve) == [("a", "r")]
+    two_reserves = SimpleNamespace(sets=("a", "b"), reserve=("r", "s"))
+    assert sorted(pairs_of_sets(two_reserves)) == [("r", "s"), ("s", "r")]

@@ -1,4 +1,4 @@
-"""What is measured between photographs of a place: matching, and how far carrying is off."""
+"""Measures between photographs of a place: matching, and the error of carrying."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lib.data.scenes.sets import SHOWN
 from lib.data.scenes.views import View
 
 UNASKED = Subject(lambda patches: patches)
-# Three views with as many keypoints each: the first 30 show the same points, the others nothing.
+# Three views of 40 keypoints each: the first 30 show the same points, the others nothing.
 SHARED, EACH = 30, 40
 VIEWS = np.repeat([0, 1, 2], EACH)
 POINT = np.where(
@@ -25,7 +25,7 @@ POINT = np.where(
 
 
 def matched_rows(rng: np.random.Generator) -> list[tuple]:
-    """Keypoints of one point in two views match, at distances of all tolerances."""
+    """Return matches between keypoints of one point in two views, at distances of all tolerances."""
     ends = (
         (n + one * EACH, n + other * EACH)
         for n in range(SHARED)
@@ -34,7 +34,7 @@ def matched_rows(rng: np.random.Generator) -> list[tuple]:
     return [row for pair in ends for row in both_ways(*pair, rng.choice([0.5, 1.2, 2.8, 4.5]))]
 
 
-def place_with(rows: list[tuple]) -> list[Scene]:
+def scenes_with(rows: list[tuple]) -> list[Scene]:
     points = np.random.default_rng(1).uniform(1, 2, (3 * EACH, 3))
     return [table(VIEWS.tolist(), rows, points, plane_views())]
 
@@ -49,64 +49,66 @@ def few_queries_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def perfect() -> np.ndarray:
-    """One descriptor a point, a metre and more from every other."""
+    """Return one descriptor per point, 1 or more from every other."""
     return np.random.default_rng(5).normal(size=(2000, 16))[POINT]
 
 
 RANDOM = np.random.default_rng(6).normal(size=(3 * EACH, 16))
 
 
-def test_a_perfect_descriptor_has_100_and_one_that_tells_nothing_far_less() -> None:
-    place = place_with(matched_rows(np.random.default_rng(0)))
-    best = image_pairs.measure(described_by(perfect()), place)
+def test_a_perfect_descriptor_has_100_and_an_uninformative_one_far_less() -> None:
+    scenes = scenes_with(matched_rows(np.random.default_rng(0)))
+    best = image_pairs.measure(described_by(perfect()), scenes)
     for pixels in SHOWN:
         assert best[f"ap.{pixels:g}"] == pytest.approx(100)
         assert best["pairs"] == 3
-        for nothing in (np.zeros((3 * EACH, 4)), RANDOM):
-            assert image_pairs.measure(described_by(nothing), place)[f"ap.{pixels:g}"] < 30
+        for uninformative in (np.zeros((3 * EACH, 4)), RANDOM):
+            assert image_pairs.measure(described_by(uninformative), scenes)[f"ap.{pixels:g}"] < 30
     assert best["queries.1.5"] < best["queries.3"] < best["queries.5"] == 3 * SHARED
 
 
 def test_keypoints_in_the_guard_zone_neither_help_nor_hurt_and_others_hurt() -> None:
-    # In the second view the first of those that show nothing looks more like the query than its match.
-    query, match, double = 0, EACH, EACH + SHARED
-    alike = perfect()
-    alike[double] = alike[query]
-    alike[match] += 0.01
+    # In the second view, the first keypoint that shows nothing is more like the query than its match.
+    query, match, decoy = 0, EACH, EACH + SHARED
+    descriptors = perfect()
+    descriptors[decoy] = descriptors[query]
+    descriptors[match] += 0.01
     rows = [row for row in matched_rows(np.random.default_rng(0)) if {*row[:2]} != {query, match}]
     rows += both_ways(query, match, 0.5)
     for pixels in SHOWN:
-        for times, right in ((1.99, True), (2.01, False)):
-            place = place_with([*rows, (query, double, times * pixels)])
-            found = image_pairs.measure(described_by(alike), place)[f"ap.{pixels:g}"]
-            assert (found == pytest.approx(100)) == right
+        for times, is_perfect in ((1.99, True), (2.01, False)):
+            scenes = scenes_with([*rows, (query, decoy, times * pixels)])
+            precision = image_pairs.measure(described_by(descriptors), scenes)[f"ap.{pixels:g}"]
+            assert (precision == pytest.approx(100)) == is_perfect
 
 
 def literal_ap(
-    descriptors: np.ndarray, scene: Scene, one: int, other: int, pixels: float
+    descriptors: np.ndarray, scene: Scene, query_view: int, target_view: int, pixels: float
 ) -> tuple[float, int]:
-    """Average precision and queries of a pair of images, in loops."""
-    away = {(s, t): (p, o, a) for s, t, p, o, a in scene.pairs.itertuples(index=False)}
+    """Return average precision and number of queries of a pair of images, by loops."""
+    errors = {(s, t): (p, o, a) for s, t, p, o, a in scene.pairs.itertuples(index=False)}
 
     def close(source: int, target: int, times: float = 1.0) -> bool:
-        position, octaves, angle = away.get((source, target), (np.inf,) * 3)
+        position, octaves, angle = errors.get((source, target), (np.inf,) * 3)
         limits = (position <= times * pixels, octaves <= times * 0.25, angle <= times * np.pi / 8)
         return all(limits)
 
-    here, there = (np.flatnonzero(scene.view_ids == view).tolist() for view in (one, other))
+    queries, targets = (
+        np.flatnonzero(scene.view_ids == view).tolist() for view in (query_view, target_view)
+    )
     answers = []
-    for query in here:
-        mutual = [t for t in there if close(query, t) and close(t, query)]
+    for query in queries:
+        mutual = [t for t in targets if close(query, t) and close(t, query)]
         if not mutual:
             continue
-        target = min(mutual, key=lambda t: max(away[query, t][0], away[t, query][0]))
-        allowed = [t for t in there if t == target or not close(query, t, 2.0)]
+        target = min(mutual, key=lambda t: max(errors[query, t][0], errors[t, query][0]))
+        allowed = [t for t in targets if t == target or not close(query, t, 2.0)]
         distance = {t: np.linalg.norm(descriptors[query] - descriptors[t]) for t in allowed}
         nearest = min(allowed, key=distance.get)
         answers.append((distance[nearest], nearest == target))
     hits, area = 0, 0.0
-    for rank, (_, right) in enumerate(sorted(answers), 1):
-        if right:
+    for rank, (_, correct) in enumerate(sorted(answers), 1):
+        if correct:
             before = hits / (rank - 1) if rank > 1 else 1.0
             hits += 1
             area += (before + hits / rank) / 2
@@ -114,23 +116,25 @@ def literal_ap(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_matching_is_that_of_a_slow_transcription(seed: int) -> None:
+def test_matching_equals_a_slow_transcription(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rows = {(one, other): (*apart, 0.0, 0.0) for one, other, *apart in matched_rows(rng)}
     for one, other in rng.integers(0, 3 * EACH, (900, 2)).tolist():
-        # Up to one way alone, and with scales and angles that tell some apart.
-        away = (rng.uniform(0, 10), rng.uniform(0, 0.5), rng.uniform(0, 0.7))
+        # Some one way alone, and some with scales or angles that are too far apart.
+        errors = (rng.uniform(0, 10), rng.uniform(0, 0.5), rng.uniform(0, 0.7))
         for ends in ((one, other), (other, one))[: rng.integers(1, 3)]:
             if one != other:
-                rows.setdefault(ends, away)
-    place = place_with([(*ends, *away) for ends, away in rows.items()])
+                rows.setdefault(ends, errors)
+    scenes = scenes_with([(*ends, *errors) for ends, errors in rows.items()])
     descriptors = perfect() + 1.2 * rng.normal(size=(3 * EACH, 16))
-    found = image_pairs.measure(described_by(descriptors), place)
+    measured = image_pairs.measure(described_by(descriptors), scenes)
     for pixels in SHOWN:
-        pairs = [literal_ap(descriptors, place[0], *views, pixels) for views in ((0, 1), (0, 2), (1, 2))]
-        assert found[f"ap.{pixels:g}"] == pytest.approx(np.mean([ap for ap, _ in pairs]), abs=1e-3)
-        assert found[f"queries.{pixels:g}"] == sum(count for _, count in pairs)
-        assert 1 < found[f"ap.{pixels:g}"] < 99
+        pairs = [
+            literal_ap(descriptors, scenes[0], *views, pixels) for views in ((0, 1), (0, 2), (1, 2))
+        ]
+        assert measured[f"ap.{pixels:g}"] == pytest.approx(np.mean([ap for ap, _ in pairs]), abs=1e-3)
+        assert measured[f"queries.{pixels:g}"] == sum(count for _, count in pairs)
+        assert 1 < measured[f"ap.{pixels:g}"] < 99
 
 
 def seen_by(
@@ -143,23 +147,23 @@ def seen_by(
 
 
 def test_carrying_between_views_of_a_plane_is_exact() -> None:
-    found = carrying_error.measure(UNASKED, seen_by(plane_views()))
-    assert found["median"] < 1e-6
-    assert [found[f"beyond.{pixels:g}"] for pixels in SHOWN] == [0, 0, 0]
-    assert 50 < found["seen"] <= 100
-    assert (found["images"], found["left_out"], found["keypoints"], found["on_surface"]) == (3, 1, 8, 25)
+    stats = carrying_error.measure(UNASKED, seen_by(plane_views()))
+    assert stats["median"] < 1e-6
+    assert [stats[f"beyond.{pixels:g}"] for pixels in SHOWN] == [0, 0, 0]
+    assert 50 < stats["seen"] <= 100
+    assert (stats["images"], stats["left_out"], stats["keypoints"], stats["on_surface"]) == (3, 1, 8, 25)
     points = np.concatenate([view.points for view in plane_views()])
-    assert found["sparse_points"] == len({tuple(point) for point in points.tolist()})
+    assert stats["sparse_points"] == len({tuple(point) for point in points.tolist()})
 
 
-def test_an_observation_that_is_off_is_off_where_it_is_carried_to() -> None:
+def test_a_shifted_observation_is_off_where_it_is_carried_to() -> None:
     def shifted(number: int, view: View) -> View:
         return replace(
             view, observed=view.observed + (2.0 if number == 1 else 0.0) * np.array([0.6, 0.8])
         )
 
-    found = carrying_error.measure(UNASKED, seen_by(plane_views(POSES[:2]), shifted))
+    measured = carrying_error.measure(UNASKED, seen_by(plane_views(POSES[:2]), shifted))
     # To the second view exactly 2 px, and from it about as many.
-    assert 1.4 < found["median"] < 2.5
-    assert found["beyond.1.5"] > 50
-    assert found["beyond.5"] == 0
+    assert 1.4 < measured["median"] < 2.5
+    assert measured["beyond.1.5"] > 50
+    assert measured["beyond.5"] == 0

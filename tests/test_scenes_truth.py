@@ -1,4 +1,4 @@
-"""A synthetic scene with relief made ready, against its true planes; its sets of patches."""
+"""A prepared synthetic scene with relief against its true planes; its sets of patches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from lib.features.patches import PATCH_WIDTH
 # Photographs taken within an hour by one camera.
 CAMERAS_BEFORE = Arrangement(np.deg2rad(90.0), 6, (800, 600), np.deg2rad(35.0), 0.05)
 WITHIN_AN_HOUR = {"exposure": 0.15, "gamma": 0.1, "blur": 0.5, "noise": 2.0, "jpeg_quality": (85, 95)}
-# Facets across and down a plane, and how far one stands out or back at most, in its own widths.
+# Facets across and down a plane, and the largest shift of one out or back, in its own widths.
 FACETS, DEPTH = 4, 0.06
 
 
@@ -47,8 +47,8 @@ class Wall:
 
 
 def with_relief(site: Site, rng: np.random.Generator) -> Site:
-    """A site whose planes are cut into facets, each moved along its normal: finer than the distance
-    between sparse points, which a triangulated surface gets wrong."""
+    """Cut a site's planes into facets, each moved along its normal. They are finer than the distance
+    between sparse points, so a triangulated surface gets them wrong."""
     planes = []
     for plane in site.planes:
         normal = np.cross(plane.u_axis, plane.v_axis)
@@ -66,7 +66,7 @@ def with_relief(site: Site, rng: np.random.Generator) -> Site:
 
 
 def write_relief(folder: Path) -> Site:
-    """Write a scene of photographs on a wall with relief, and give its site."""
+    """Write a scene of photographs on a wall with relief, and return its site."""
     rng = np.random.default_rng(0)
     photographs = [photo for part in "bc" for photo in packaged_photographs()[part]][:3]
     textures = [photograph.grey(640) for photograph in photographs]
@@ -80,44 +80,44 @@ def write_relief(folder: Path) -> Site:
 def truly_carried(
     site: Site, first: int, second: int, keypoints: Keypoints
 ) -> tuple[Keypoints, np.ndarray, np.ndarray]:
-    """Keypoints of the first view in the second by the known planes, their (N, 2, 2) local affine maps,
-    and (N,) whether they are seen there."""
-    there = site.cameras[second]
+    """Carry keypoints of the first view into the second by the known planes. Also return their (N, 2, 2)
+    local affine maps, and (N,) whether the second view sees them."""
+    camera = site.cameras[second]
     plane = seen_planes(site, first, keypoints.position)
     position, affine = carried_pixels(site, first, second, keypoints.position, plane)
     nearest = seen_planes(site, second, position)
-    # As deep as what is seen there, which beside an edge may be the next facet.
+    # As deep as the plane seen at its pixel, which beside an edge may be the next facet.
     coefficients = np.linalg.inv(site.homographies(second))[:, 2]
     rays = np.column_stack([position, np.ones(len(position))])
-    own, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (plane, nearest))
-    visible = in_image(position, there) & (plane >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
-    visible &= np.abs(own - seen) <= 0.01 * np.abs(seen)
+    carried, seen = (np.einsum("ni,ni->n", rays, coefficients[index]) for index in (plane, nearest))
+    visible = in_image(position, camera) & (plane >= 0) & (nearest >= 0) & (np.linalg.det(affine) > 0)
+    visible &= np.abs(carried - seen) <= 0.01 * np.abs(seen)
     return carried_keypoints(keypoints, position, affine), affine, visible
 
 
 def true_overlaps(wall: Wall, tolerance: Tolerance) -> np.ndarray:
-    """(M,) how much the regions that the patches of labelled pairs show overlap under the true map; 0
-    where what the first shows is hidden from the other view."""
-    scene, found = wall.scene, []
+    """(M,) overlaps of the regions that the patches of labelled pairs show, under the true map; 0 where
+    the first region is hidden from the second view."""
+    scene, measured = wall.scene, []
     label = classes(scene, tolerance)
     pairs = matches(scene, tolerance)[["first", "second"]].to_numpy()
     ends = label[pairs]
     pairs = pairs[(ends[:, 0] >= 0) & (ends[:, 0] == ends[:, 1])]
-    for one, other in np.unique(scene.view_ids[pairs], axis=0):
-        rows = (scene.view_ids[pairs] == (one, other)).all(axis=1)
+    for first, second in np.unique(scene.view_ids[pairs], axis=0):
+        rows = (scene.view_ids[pairs] == (first, second)).all(axis=1)
         keypoints, detected = (scene.keypoints[end] for end in pairs[rows].T)
-        moved, affine, seen = truly_carried(wall.site, one, other, keypoints)
-        # Where the detected region is the unit disc.
+        moved, affine, seen = truly_carried(wall.site, first, second, keypoints)
+        # Coordinates where the detected region is the unit disc.
         linear = affine * (keypoints.scale / detected.scale)[:, None, None]
         shift = (moved.position - detected.position) / (PATCH_WIDTH / 2 * detected.scale)[:, None]
         maps = np.concatenate([linear, shift[:, :, None]], axis=2)
-        found += [np.zeros((~seen).sum()), overlaps(maps[seen])]
-    return np.concatenate(found)
+        measured += [np.zeros((~seen).sum()), overlaps(maps[seen])]
+    return np.concatenate(measured)
 
 
 @pytest.fixture(scope="module")
 def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
-    """Six small views of one wall, made ready once."""
+    """Six small views of one wall, prepared once."""
     root = tmp_path_factory.mktemp("scenes")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepared, "MATCHING", 300)
@@ -128,7 +128,7 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
         yield Wall(site, sets, scene)
 
 
-def test_the_model_keeps_the_poses_that_are_given(wall: Wall) -> None:
+def test_the_model_keeps_the_given_poses(wall: Wall) -> None:
     assert wall.scene.left_out == ()
     assert [view.name for view in wall.scene.views] == [f"{number:04}.png" for number in range(1, 7)]
     for view, camera in zip(wall.scene.views, wall.site.cameras, strict=True):
@@ -136,22 +136,22 @@ def test_the_model_keeps_the_poses_that_are_given(wall: Wall) -> None:
         np.testing.assert_allclose(view.rotation, camera.rotation, atol=1e-9)
 
 
-def test_keypoints_are_carried_and_found_without_bias(wall: Wall) -> None:
-    """Of carrying by the surface, and of keypoints found against the truth: 0.1 px in x and in y."""
-    held = wall.scene
-    label = classes(held, Tolerance(TRAINING))
+def test_keypoints_are_carried_and_detected_without_bias(wall: Wall) -> None:
+    """The median errors of carrying by the surface and of detection: under 0.1 px in x and in y."""
+    scene = wall.scene
+    label = classes(scene, Tolerance(TRAINING))
     by_surface, by_detector = [], []
     for first, second in permutations(range(6), 2):
-        own, others = (np.flatnonzero(held.view_ids == view) for view in (first, second))
-        true, _, seen = truly_carried(wall.site, first, second, held.keypoints[own])
-        lifted = lift(held.views[first], held.keypoints[own])
-        found, visible = carry(held.keypoints[own], lifted, held.views[second])
+        sources, targets = (np.flatnonzero(scene.view_ids == view) for view in (first, second))
+        true, _, seen = truly_carried(wall.site, first, second, scene.keypoints[sources])
+        lifted = lift(scene.views[first], scene.keypoints[sources])
+        carried, visible = carry(scene.keypoints[sources], lifted, scene.views[second])
         both = seen & visible
-        by_surface.append((found.position - true.position)[both])
-        _, one, other = np.intersect1d(label[own], label[others], return_indices=True)
-        kept = (label[own][one] >= 0) & seen[one]
-        ends = held.keypoints.position[others[other]] - true.position[one]
-        by_detector.append(ends[kept])
+        by_surface.append((carried.position - true.position)[both])
+        _, source_rows, target_rows = np.intersect1d(label[sources], label[targets], return_indices=True)
+        labelled = (label[sources][source_rows] >= 0) & seen[source_rows]
+        ends = scene.keypoints.position[targets[target_rows]] - true.position[source_rows]
+        by_detector.append(ends[labelled])
     for errors in map(np.concatenate, (by_surface, by_detector)):
         assert len(errors) > 1000
         assert (np.abs(np.median(errors, axis=0)) < 0.1).all()
@@ -165,7 +165,7 @@ def test_19_of_20_labelled_pairs_are_right(wall: Wall, pixels: float) -> None:
     assert right.sum() > 500
 
 
-def test_a_scene_made_ready_again_has_the_same_bits(wall: Wall, tmp_path: Path) -> None:
+def test_a_scene_prepared_again_has_the_same_bits(wall: Wall, tmp_path: Path) -> None:
     prepare(wall.sets.root / "wall", tmp_path)
     [first] = wall.sets.folder.glob("wall-*")
     files = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
@@ -174,11 +174,11 @@ def test_a_scene_made_ready_again_has_the_same_bits(wall: Wall, tmp_path: Path) 
         assert (tmp_path / file).read_bytes() == (first / file).read_bytes(), file
 
 
-def test_the_folder_is_phototours_own(wall: Wall, tmp_path: Path) -> None:
+def test_the_folder_has_phototours_format(wall: Wall, tmp_path: Path) -> None:
     prepared.write_place(tmp_path, [wall.scene], Tolerance(TRAINING))
     written = read_phototour(tmp_path, tmp_path / "decoded")
-    held = wall.scene
-    label = classes(held, Tolerance(TRAINING))
+    scene = wall.scene
+    label = classes(scene, Tolerance(TRAINING))
     assert len(written.patches) == (label >= 0).sum()
     assert sorted(Counter(written.point_ids.tolist()).values()) == sorted(
         Counter(label[label >= 0].tolist()).values()
@@ -186,9 +186,9 @@ def test_the_folder_is_phototours_own(wall: Wall, tmp_path: Path) -> None:
     frames = np.loadtxt(tmp_path / "interest.txt")
     for index in (0, 100, len(frames) - 1):
         image, x, y, _, octave = frames[index]
-        near = np.linalg.norm(held.keypoints.position - [x, y], axis=1) < 1e-3
-        near &= np.abs(np.log2(held.keypoints.scale) - octave) < 1e-3
-        [keypoint] = np.flatnonzero(near & (held.view_ids == image))
+        near = np.linalg.norm(scene.keypoints.position - [x, y], axis=1) < 1e-3
+        near &= np.abs(np.log2(scene.keypoints.scale) - octave) < 1e-3
+        [keypoint] = np.flatnonzero(near & (scene.view_ids == image))
         assert label[keypoint] == written.point_ids[index]
         np.testing.assert_array_equal(
             wall.scene.patches(np.array([keypoint]))[0], written.patches[index]
@@ -217,23 +217,23 @@ def test_sets_are_named_by_pairs_and_tolerance(wall: Wall) -> None:
 
 
 def test_wide_pairs_are_a_classes_widest_by_viewing_angle(wall: Wall) -> None:
-    patch_set, held = wall.sets.load("wall-wide"), wall.scene
-    label, pairs = classes(held, Tolerance(TRAINING)), patch_set.pairs
+    patch_set, scene = wall.sets.load("wall-wide"), wall.scene
+    label, pairs = classes(scene, Tolerance(TRAINING)), patch_set.pairs
     centres = [camera.centre for camera in wall.site.cameras]
     members = {number: np.flatnonzero(label == number) for number in range(label.max() + 1)}
     checked = 0
     for one, other in zip(pairs.first[pairs.match], pairs.second[pairs.match], strict=True):
-        own = members[patch_set.point_ids[one]]
-        point = held.points[own].mean(axis=0)
+        rows = members[patch_set.point_ids[one]]
+        point = scene.points[rows].mean(axis=0)
 
         def angle(views: tuple[int, int], point: np.ndarray = point) -> float:
             first, second = (centres[view] - point for view in views)
             return np.arctan2(np.linalg.norm(np.cross(first, second)), first @ second)
 
-        angles = {pair: angle(pair) for pair in combinations(sorted(held.view_ids[own].tolist()), 2)}
-        taken = tuple(sorted(patch_set.image_ids[[one, other]].tolist()))
-        assert angles[taken] == pytest.approx(max(angles.values()), abs=1e-9)
-        checked += len(angles) > 1 and taken != next(iter(angles))
+        angles = {pair: angle(pair) for pair in combinations(sorted(scene.view_ids[rows].tolist()), 2)}
+        chosen = tuple(sorted(patch_set.image_ids[[one, other]].tolist()))
+        assert angles[chosen] == pytest.approx(max(angles.values()), abs=1e-9)
+        checked += len(angles) > 1 and chosen != next(iter(angles))
     assert checked > 20
 
 
@@ -251,15 +251,15 @@ def test_poses_of_other_images_are_refused(wall: Wall, tmp_path: Path) -> None:
 
 
 def divided(root: Path, source: Path, images: dict[str, slice]) -> Path:
-    """Scenes of some images each of one scene."""
-    for name, some in images.items():
+    """Write scenes with some images each of one scene."""
+    for name, selection in images.items():
         (root / name / IMAGES).mkdir(parents=True)
-        for file in sorted((source / IMAGES).iterdir())[some]:
+        for file in sorted((source / IMAGES).iterdir())[selection]:
             (root / name / IMAGES / file.name).write_bytes(file.read_bytes())
     return root
 
 
-def test_two_places_that_show_one_thing_are_refused_by_both_names(wall: Wall, tmp_path: Path) -> None:
+def test_two_places_that_show_one_scene_are_refused_by_both_names(wall: Wall, tmp_path: Path) -> None:
     # No image is in both.
     halves = {"east": slice(0, 3), "west": slice(3, 6)}
     root = divided(tmp_path / "scenes", wall.sets.root / "wall", halves)
@@ -267,7 +267,7 @@ def test_two_places_that_show_one_thing_are_refused_by_both_names(wall: Wall, tm
         SceneSets(root, tmp_path / "made").load("west-wide")
 
 
-def test_of_scenes_of_one_place_that_show_one_thing_the_one_of_most_images_stays(
+def test_the_scene_of_most_images_stays_among_overlapping_ones_of_a_place(
     wall: Wall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = {"part": slice(0, 3), "whole": slice(0, 6)}

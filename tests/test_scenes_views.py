@@ -32,7 +32,7 @@ INNER = np.random.default_rng(3).uniform((120, 90), (520, 390), (80, 2))
 
 
 def homography(first: Known, second: Known) -> np.ndarray:
-    """From pixels to pixels by the plane, of cameras without distortion."""
+    """The plane's homography between pixels of cameras without distortion."""
     turn = second.rotation @ first.rotation.T
     normal = first.rotation @ NORMAL
     shift = second.translation - turn @ first.translation
@@ -54,57 +54,57 @@ def jacobian(matrix: np.ndarray, pixels: np.ndarray) -> np.ndarray:
     return np.stack(rows, axis=1)
 
 
-def assert_frames(found: Keypoints, before: Keypoints, affine: np.ndarray, shown: np.ndarray) -> None:
-    """Scale by the map's determinant, orientation by where it turns the direction.
+def assert_frames(after: Keypoints, before: Keypoints, affine: np.ndarray, shown: np.ndarray) -> None:
+    """Check scales by the map's determinant, orientations by the direction it maps to.
 
-    The library takes tangents between pixels 1 px apart: up to the curvature over 1 px they agree.
+    The library takes tangents between pixels 1 px apart, which agree up to the curvature over 1 px.
     """
     scale = before.scale * np.sqrt(np.linalg.det(affine))
     direction = np.column_stack([np.cos(before.orientation), np.sin(before.orientation)])
     x, y = np.einsum("nij,nj->in", affine, direction)
-    turn = np.angle(np.exp(1j * (found.orientation - np.arctan2(y, x))))
-    np.testing.assert_allclose(found.scale[shown], scale[shown], rtol=2e-3)
+    turn = np.angle(np.exp(1j * (after.orientation - np.arctan2(y, x))))
+    np.testing.assert_allclose(after.scale[shown], scale[shown], rtol=2e-3)
     np.testing.assert_allclose(turn[shown], 0, atol=2e-3)
-    # Neither is what it was before.
+    # Both differ from before.
     assert np.median(np.abs(scale / before.scale - 1)) > 0.02
-    assert np.median(np.abs(found.orientation - before.orientation)) > 0.1
+    assert np.median(np.abs(after.orientation - before.orientation)) > 0.1
 
 
-def test_between_pinhole_cameras_the_planes_homography_carries() -> None:
+def test_the_planes_homography_carries_between_pinhole_cameras() -> None:
     views, points = plane_views(), keypoints(INNER)
-    found, visible = moved(points, *views[:2])
+    actual, visible = moved(points, *views[:2])
     matrix = homography(A, B)
-    there = np.column_stack([INNER, np.ones(len(INNER))]) @ matrix.T
-    there = there[:, :2] / there[:, 2:]
+    expected = np.column_stack([INNER, np.ones(len(INNER))]) @ matrix.T
+    expected = expected[:, :2] / expected[:, 2:]
     assert visible.sum() > 40
-    np.testing.assert_array_equal(visible, inside(there))
-    np.testing.assert_allclose(found.position[visible], there[visible], atol=1e-6)
-    assert_frames(found, points, jacobian(matrix, INNER), visible)
+    np.testing.assert_array_equal(visible, inside(expected))
+    np.testing.assert_allclose(actual.position[visible], expected[visible], atol=1e-6)
+    assert_frames(actual, points, jacobian(matrix, INNER), visible)
 
 
 @pytest.mark.parametrize("second", [BENT[1], B], ids=["both bent", "one bent"])
-def test_distortion_is_undone_in_one_view_and_done_in_the_other(second: Known) -> None:
+def test_distortion_is_undone_in_one_view_and_applied_in_the_other(second: Known) -> None:
     first = BENT[0]
     views = plane_views([first, second])
     points = keypoints(INNER)
-    found, visible = moved(points, *views[:2])
+    actual, visible = moved(points, *views[:2])
 
     def literal(pixels: np.ndarray) -> np.ndarray:
         return second.project(first.on_plane(pixels))
 
-    there = literal(INNER)
+    expected = literal(INNER)
     assert visible.sum() > 40
-    np.testing.assert_array_equal(visible, inside(there))
-    np.testing.assert_allclose(found.position[visible], there[visible], atol=1e-6)
+    np.testing.assert_array_equal(visible, inside(expected))
+    np.testing.assert_allclose(actual.position[visible], expected[visible], atol=1e-6)
     h = 1e-3
     columns = [(literal(INNER + step) - literal(INNER - step)) / (2 * h) for step in np.eye(2) * h]
-    assert_frames(found, points, np.stack(columns, axis=2), visible)
-    # A pinhole would have put them elsewhere.
-    bare = replace(second, lens=()).project(replace(first, lens=()).on_plane(INNER))
-    assert np.median(np.abs(bare - there)) > 0.3
+    assert_frames(actual, points, np.stack(columns, axis=2), visible)
+    # A pinhole camera would have put them elsewhere.
+    pinhole = replace(second, lens=()).project(replace(first, lens=()).on_plane(INNER))
+    assert np.median(np.abs(pinhole - expected)) > 0.3
 
 
-def test_a_keypoint_lies_in_the_world_where_its_ray_meets_the_plane() -> None:
+def test_a_keypoint_is_lifted_to_where_its_ray_meets_the_plane() -> None:
     for number, known in enumerate(BENT):
         lifted = lift(plane_views(BENT)[number], keypoints(INNER))
         np.testing.assert_allclose(lifted[0], known.on_plane(INNER), atol=1e-8)
@@ -112,11 +112,11 @@ def test_a_keypoint_lies_in_the_world_where_its_ray_meets_the_plane() -> None:
         np.testing.assert_allclose(lifted[2], known.on_plane(INNER + BELOW), atol=1e-8)
 
 
-def test_a_view_knows_no_surface_outside_its_triangles_or_where_they_are_long() -> None:
+def test_a_view_has_no_surface_outside_its_triangles_or_on_long_ones() -> None:
     pixels, points = grid(), keypoints(INNER)
-    left = view(A, A.on_plane(pixels[pixels[:, 0] < 320]))
+    left_view = view(A, A.on_plane(pixels[pixels[:, 0] < 320]))
     edge = pixels[:, 0][pixels[:, 0] < 320].max()
-    lifted = lift(left, points)
+    lifted = lift(left_view, points)
     np.testing.assert_array_equal(np.isfinite(lifted[0]).all(axis=1), INNER[:, 0] < edge)
     _, visible = carry(points, lifted, plane_views()[0])
     np.testing.assert_array_equal(visible, INNER[:, 0] < edge)
@@ -126,7 +126,7 @@ def test_a_view_knows_no_surface_outside_its_triangles_or_where_they_are_long() 
 
 
 def stepped(depth: float, nearer: float) -> tuple[View, np.ndarray]:
-    """Two fronto-parallel walls of which the left half is nearer, and the keypoints between them."""
+    """Two fronto-parallel walls, the left half nearer, and the keypoints between them."""
     known, pixels = Known(), grid()
     rays = np.column_stack(
         [(pixels - known.matrix[:2, 2]) / np.diag(known.matrix)[:2], pixels[:, 0] ** 0]
@@ -151,12 +151,12 @@ def test_no_surface_spans_a_depth_jump() -> None:
 
 
 @pytest.mark.parametrize(("nearness", "hidden"), [(0.9, True), (0.98, False)])
-def test_what_the_other_views_own_surface_stands_before_is_hidden(nearness: float, hidden: bool) -> None:
+def test_keypoints_behind_the_other_views_surface_are_hidden(nearness: float, hidden: bool) -> None:
     # The same rays meet a parallel plane in proportion to its offset, seen from the origin.
     pixels = grid()
     left = pixels[:, 0] < 320
-    own = np.concatenate([A.on_plane(pixels[left], OFFSET * nearness), A.on_plane(pixels[~left])])
-    _, visible = moved(keypoints(INNER), view(A, A.on_plane(pixels)), view(A, own))
+    surface = np.concatenate([A.on_plane(pixels[left], OFFSET * nearness), A.on_plane(pixels[~left])])
+    _, visible = moved(keypoints(INNER), view(A, A.on_plane(pixels)), view(A, surface))
     sides = INNER[:, 0] < 290, INNER[:, 0] > 345
     assert visible[sides[0]].all() != hidden
     assert visible[sides[0]].any() != hidden
@@ -171,41 +171,43 @@ def test_a_surface_is_not_seen_from_behind() -> None:
     assert not carry(keypoints(INNER), lifted, views[1])[1].any()
 
 
-def test_pairs_say_how_far_a_keypoint_found_is_from_the_one_carried_to_it() -> None:
-    views, here = plane_views(), keypoints(INNER)
-    there, seen = moved(here, *views[:2])
-    there = there[seen]
+def test_pairs_measure_how_far_a_detected_keypoint_is_from_a_carried_one() -> None:
+    views, points = plane_views(), keypoints(INNER)
+    projected, seen = moved(points, *views[:2])
+    projected = projected[seen]
     shifted = replace(
-        there,
-        position=there.position + 0.6 * RIGHT - 0.8 * BELOW,
-        scale=there.scale * 2**0.1,
-        orientation=there.orientation + 0.2 + 2 * np.pi,
+        projected,
+        position=projected.position + 0.6 * RIGHT - 0.8 * BELOW,
+        scale=projected.scale * 2**0.1,
+        orientation=projected.orientation + 0.2 + 2 * np.pi,
     )
-    world, pairs = carried(views[:2], [here, shifted])
-    source, target = np.flatnonzero(seen), len(here) + np.arange(len(there))
+    world, pairs = carried(views[:2], [points, shifted])
+    source, target = np.flatnonzero(seen), len(points) + np.arange(len(projected))
     rows = pairs.set_index(["source", "target"]).loc[list(zip(source, target, strict=True))]
     np.testing.assert_allclose(rows, np.tile([1.0, 0.1, 0.2], (len(rows), 1)), atol=1e-6)
     back = pairs.set_index(["source", "target"]).loc[list(zip(target, source, strict=True))]
     np.testing.assert_allclose(back["octaves"], 0.1, atol=5e-3)
-    np.testing.assert_allclose(world[: len(here)], A.on_plane(INNER), atol=1e-8)
+    np.testing.assert_allclose(world[: len(points)], A.on_plane(INNER), atol=1e-8)
 
 
 def test_a_keypoints_neighbours_in_its_own_view_are_pairs_up_to_twice_ubcs_tolerance() -> None:
-    row = np.array([[200.0, 200.0], [204.0, 203.0], [210.1, 200.0]])
-    here = replace(keypoints(row), scale=np.full(3, 3.0), orientation=np.zeros(3))
-    none = replace(here[:0], position=np.empty((0, 2)))
-    _, pairs = carried(plane_views()[:2], [here, none])
-    found = dict(zip(zip(pairs["source"], pairs["target"], strict=True), pairs["position"], strict=True))
-    assert found == pytest.approx({(0, 1): 5.0, (1, 0): 5.0, (1, 2): 6.8, (2, 1): 6.8}, abs=0.02)
+    positions = np.array([[200.0, 200.0], [204.0, 203.0], [210.1, 200.0]])
+    points = replace(keypoints(positions), scale=np.full(3, 3.0), orientation=np.zeros(3))
+    no_points = replace(points[:0], position=np.empty((0, 2)))
+    _, pairs = carried(plane_views()[:2], [points, no_points])
+    distances = dict(
+        zip(zip(pairs["source"], pairs["target"], strict=True), pairs["position"], strict=True)
+    )
+    assert distances == pytest.approx({(0, 1): 5.0, (1, 0): 5.0, (1, 2): 6.8, (2, 1): 6.8}, abs=0.02)
 
 
 def test_the_viewing_angle_is_that_between_the_rays_to_the_cameras() -> None:
     views = plane_views()
     points = A.on_plane(INNER[:5])
     centres = [-known.rotation.T @ known.translation for known in POSES]
-    found = angles_between(views, np.zeros(5, int), np.full(5, 1), points)
-    for point, angle in zip(points, found, strict=True):
+    measured = angles_between(views, np.zeros(5, int), np.full(5, 1), points)
+    for point, angle in zip(points, measured, strict=True):
         one, other = (centre - point for centre in centres[:2])
         area = np.linalg.norm(np.cross(one, other))
         assert np.arctan2(area, one @ other) == pytest.approx(angle, abs=1e-12)
-    assert found.min() > 0.1
+    assert measured.min() > 0.1

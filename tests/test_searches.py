@@ -1,4 +1,4 @@
-"""Each recipe's learning rate is the best of a search over photographs that no table uses."""
+"""Each recipe's learning rate is the best of a search on photographs that no table uses."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from lib.study.catalogue import SEARCHED
 from lib.study.jobs import Job
 from lib.study.open import Study, open_study
 
-# With another optimiser than their authors', methods are trained at an evening's size alone; so are the
-# controls of AdaSample and TCDesc but for the one of TCDesc's Table III.
+# Methods with another optimiser than their authors' are trained at an evening's size alone. So are the
+# controls of AdaSample and TCDesc, except that of TCDesc's Table III.
 CONTROLS = {key for paper in (adasample, tcdesc) for keys in paper.CONTROLLED.values() for key in keys}
 CONTROLS = (CONTROLS | hynet.CONTROLS.keys()) - EQUAL.keys() - {"tc_control"}
 QUICK = sorted(SEARCHED.keys() - SWAPPED.keys() - UNDAMPED.keys() - CONTROLS)
@@ -41,20 +41,20 @@ def on_record(study: Study, name: str) -> dict:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_the_rate_is_the_best_of_the_search_on_record(name: str, quick: Study) -> None:
-    found, search = on_record(quick, name), quick.profile.search
+def test_the_rate_is_the_best_of_the_recorded_search(name: str, quick: Study) -> None:
+    record, search = on_record(quick, name), quick.profile.search
     by_rate: dict[float, list[float]] = {}
-    for run in found["runs"]:
+    for run in record["runs"]:
         by_rate.setdefault(run["rate"], []).append(run["fpr95"])
     assert set(searches.first_rates(search, SEARCHED[name])) <= set(by_rate)
     assert all(len(values) == 2 * len(search.seeds) for values in by_rate.values())
     means = {rate: sum(values) / len(values) for rate, values in by_rate.items()}
-    assert found["best"] == min(means, key=means.get)
-    assert min(by_rate) < found["best"] < max(by_rate)
+    assert record["best"] == min(means, key=means.get)
+    assert min(by_rate) < record["best"] < max(by_rate)
 
 
 def test_the_searches_were_trained_by_today_s_code(quick: Study) -> None:
-    """On patches cut before DoG keypoints moved by 0.25 px, as docs/choices.md says."""
+    """Their patches were cut before DoG keypoints moved by 0.25 px: see docs/choices.md."""
     for name in QUICK:
         today = searches.search_digests(quick, SEARCHED[name])["training"]
         assert on_record(quick, name)["digests"]["training"] == today, name
@@ -70,7 +70,7 @@ def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
         path = searches.search_path("quick", data, "hardnet")
         records.write(path, {**SEARCH, "best": best, "metrics": {"mean_fpr95": {str(best): 9.0}}})
         assert searches.searched_rate(scenes, "hardnet") == best
-    # Once searches of its data have begun, those of other data do not stand beside them.
+    # Once searches of its own data have begun, those of other data are not used.
     records.write(searches.search_path("quick", "mini", "hynet_aug"), SEARCH)
     with pytest.raises(
         searches.NoSearch, match="tuning --profile quick --scenes DIR --recipes hynet_aug"
@@ -78,7 +78,7 @@ def test_rates_are_those_searched_on_the_same_data_or_else_on_photographs(
         searches.searched_rate(replace(scenes, data="scenes:DIR"), "hynet_aug")
 
 
-def test_the_first_rates_take_steps_as_long_whatever_the_dampening() -> None:
+def test_the_first_rates_take_equal_steps_at_any_dampening() -> None:
     search = profiles.find("quick").search
     assert searches.first_rates(search, find("hardnet")) == search.rates["sgd"]
     assert searches.first_rates(search, find("adasample_gen")) == search.rates["sgd"]
@@ -96,16 +96,16 @@ def test_the_grid_goes_on_beyond_an_end_by_ones_twos_and_fives() -> None:
 
 
 def test_a_search_takes_the_rate_with_the_lowest_mean_over_its_runs() -> None:
-    setting = open_study()
+    study = open_study()
     runs = [
         {**RUN, "rate": rate, "fpr95": value} for rate, value in ((0.1, 9.0), (0.1, 5.0), (0.2, 6.9))
     ]
-    found = searches.outcome(setting, "hardnet", find("hardnet"), runs)
-    assert found["metrics"]["mean_fpr95"] == {"0.1": 7.0, "0.2": 6.9}
-    assert found["best"] == 0.2
+    record = searches.outcome(study, "hardnet", find("hardnet"), runs)
+    assert record["metrics"]["mean_fpr95"] == {"0.1": 7.0, "0.2": 6.9}
+    assert record["best"] == 0.2
 
 
-def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
+def test_requested_rates_are_tried_too_and_the_search_goes_on_from_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def falling(study: object, job: Job) -> dict[str, object]:
@@ -114,24 +114,24 @@ def test_rates_asked_for_are_tried_besides_and_the_search_goes_on_from_them(
 
     monkeypatch.setattr(tuning, "complete", lambda jobs, *_: [])
     monkeypatch.setattr(tuning, "_run", falling)
-    found = tuning.search(open_study(results=str(tmp_path)), "hardnet", find("hardnet"), [0.02])
-    assert list(found["metrics"]["mean_fpr95"]) == [
+    record = tuning.search(open_study(results=str(tmp_path)), "hardnet", find("hardnet"), [0.02])
+    assert list(record["metrics"]["mean_fpr95"]) == [
         *("0.01", "0.02", "0.1", "0.2", "0.5", "1.0", "2.0", "5.0")
     ]
-    assert found["best"] == 0.02
+    assert record["best"] == 0.02
 
 
-def test_a_search_looks_at_nothing_but_the_reserve() -> None:
-    setting = open_study()
-    jobs = searches.search_jobs(setting, "hardnet", find("hardnet"), 0.5)
-    assert {name for job in jobs for name in job.sets} == set(setting.source.reserve)
-    assert not set(setting.source.reserve) & set(setting.source.sets)
+def test_a_search_uses_only_the_reserve() -> None:
+    study = open_study()
+    jobs = searches.search_jobs(study, "hardnet", find("hardnet"), 0.5)
+    assert {name for job in jobs for name in job.sets} == set(study.source.reserve)
+    assert not set(study.source.reserve) & set(study.source.sets)
     assert {(job.train_set, job.seed) for job in jobs} == {
-        (name, seed) for name in setting.source.reserve for seed in setting.profile.search.seeds
+        (name, seed) for name in study.source.reserve for seed in study.profile.search.seeds
     }
 
 
-def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_rate() -> None:
+def test_recipes_of_a_profile_share_the_schedule_and_have_their_own_rates() -> None:
     study = open_study()
     for name in RECIPES:
         trained = at_profile(study, find(name), name)
@@ -139,14 +139,14 @@ def test_what_a_profile_shares_is_the_schedule_and_what_each_has_of_its_own_the_
         assert trained.optimizer.options["lr"] == on_record(study, name)["best"]
 
 
-def test_under_paper_a_recipe_is_what_its_authors_state() -> None:
+def test_a_recipe_under_paper_is_what_its_authors_state() -> None:
     study = open_study()
     paper = replace(study, profile=profiles.find("paper"))
     assert at_profile(paper, find("adasample_gen"), "adasample_gen") == find("adasample_gen")
 
 
 @pytest.mark.parametrize("option", ["--jobs=0", "--jobs=-1", "--photos=", "--results="])
-def test_a_search_looks_at_its_options_first(option: str, capsys: pytest.CaptureFixture) -> None:
+def test_a_search_checks_its_options_first(option: str, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit):
         tuning.main([option])
     assert f"argument {option.partition('=')[0]}: invalid" in capsys.readouterr().err
@@ -156,7 +156,7 @@ WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a G
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "why"),
+    ("option", "value", "reason"),
     [
         ("--photos", 0, "holds 0 readable photographs"),
         ("--photos", 4, "holds 4 readable photographs"),
@@ -165,13 +165,13 @@ WITHOUT_GPU = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a G
     ],
 )
 def test_a_search_that_cannot_begin_is_refused_in_one_line(
-    option: str, value: str | int, why: str, tmp_path: Path, capsys: pytest.CaptureFixture
+    option: str, value: str | int, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     photos = photo_folder(tmp_path / "photos", value if option == "--photos" else 0)
     given = str(photos) if option == "--photos" else value
     assert tuning.main([option, given, "--results", str(tmp_path / "results")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert why in line
+    assert reason in line
     assert list(tmp_path.iterdir()) == [photos], "nothing was begun"
 
 

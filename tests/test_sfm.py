@@ -1,4 +1,4 @@
-"""Structure from motion: ETH's layout, embedded scenes, and what is measured of a model."""
+"""Structure from motion: ETH's layout, embedded scenes, and a model's measurements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lib.models import colmap_sift, sift
 TAKEN = cameras(4)
 WORLD = points(60)
 GREY = np.full((360, 480), 90, np.uint8)
-# As COLMAP 3.3 made them.
+# Tables as in COLMAP 3.3.
 _MATCHED = "(pair_id INTEGER PRIMARY KEY, rows INTEGER, cols INTEGER, data BLOB"
 OF_2017 = f"""
 CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY, model INTEGER, width INTEGER, height INTEGER,
@@ -68,7 +68,7 @@ def test_a_scene_is_read_by_its_camera_files(folder: Path) -> None:
         read_eth(folder)
 
 
-def test_a_database_of_the_benchmarks_time_says_the_cameras(folder: Path) -> None:
+def test_a_database_of_the_benchmarks_time_gives_the_cameras(folder: Path) -> None:
     database = folder / "scene" / "database.db"
     with contextlib.closing(sqlite3.connect(database)) as opened, opened:
         opened.executescript(OF_2017)
@@ -93,18 +93,18 @@ def test_a_database_of_the_benchmarks_time_says_the_cameras(folder: Path) -> Non
 
 @pytest.fixture(scope="module")
 def model() -> pycolmap.Reconstruction:
-    """Of exact projections; the first image lacks the last 20 points."""
-    places = {f"{n}": project(camera, WORLD) for n, camera in enumerate(TAKEN)}
+    """A model of exact projections; the first image lacks the last 20 points."""
+    keypoints = {f"{n}": project(camera, WORLD) for n, camera in enumerate(TAKEN)}
     lens = posed_model({"0": TAKEN[0]}).cameras[1]
-    lenses = dict.fromkeys(places, deepcopy(lens))
+    lenses = dict.fromkeys(keypoints, deepcopy(lens))
     matches = {
         pair: np.repeat(np.arange(40 if "0" in pair else 60)[:, None], 2, axis=1)
-        for pair in combinations(places, 2)
+        for pair in combinations(keypoints, 2)
     }
-    return sparse_model(places, matches, lenses)
+    return sparse_model(keypoints, matches, lenses)
 
 
-def test_a_models_numbers_are_those_of_its_points(model: pycolmap.Reconstruction) -> None:
+def test_a_models_statistics_are_those_of_its_points(model: pycolmap.Reconstruction) -> None:
     numbers = sfm.statistics(model)
     assert numbers["images"] == 4
     assert numbers["sparse_points"] == 60
@@ -114,7 +114,7 @@ def test_a_models_numbers_are_those_of_its_points(model: pycolmap.Reconstruction
 
 
 def poses(*turned: int) -> pycolmap.Reconstruction:
-    """Those of `TAKEN`; some of them ten degrees off and a unit away."""
+    """Poses of `TAKEN`, some of them ten degrees off and a unit away."""
     off = axis_rotation(np.array([0, 1, 0]), np.deg2rad(10))
     known = {}
     for number, camera in enumerate(TAKEN):
@@ -124,13 +124,13 @@ def poses(*turned: int) -> pycolmap.Reconstruction:
     return posed_model(known)
 
 
-def test_a_right_models_cameras_are_where_they_are_known_to_be(model: pycolmap.Reconstruction) -> None:
+def test_the_cameras_of_an_exact_model_are_at_their_known_poses(model: pycolmap.Reconstruction) -> None:
     errors = sfm.pose_errors(deepcopy(model), poses())
     assert errors["rotation_error"] < 0.01
     assert errors["position_error"] < 0.01
 
 
-def test_a_camera_that_is_off_does_not_decide_how_a_model_is_laid(
+def test_one_wrong_camera_does_not_decide_how_a_model_is_aligned(
     model: pycolmap.Reconstruction,
 ) -> None:
     errors = sfm.pose_errors(deepcopy(model), poses(3))
@@ -147,18 +147,18 @@ def test_images_without_keypoints_give_no_model(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four views of a wall from about ahead."""
+    """Four nearly frontal views of a wall."""
     textures = [texture(seed, 200) for seed in range(2)]
-    ahead = Arrangement(np.deg2rad(100), 4, (320, 240), np.deg2rad(12), 0.0)
-    site = plan_wall(textures, ahead, np.random.default_rng(1))
-    plain = [replace(of, blur=0.0, noise=2.0, jpeg_quality=95) for of in site.photometry]
+    frontal = Arrangement(np.deg2rad(100), 4, (320, 240), np.deg2rad(12), 0.0)
+    site = plan_wall(textures, frontal, np.random.default_rng(1))
+    plain = [replace(conditions, blur=0.0, noise=2.0, jpeg_quality=95) for conditions in site.photometry]
     site = replace(site, photometry=tuple(plain))
-    made = tmp_path_factory.mktemp("easy")
-    write_posed(made / "wall", render_views(site, textures), site.cameras)
-    return made
+    root = tmp_path_factory.mktemp("easy")
+    write_posed(root / "wall", render_views(site, textures), site.cameras)
+    return root
 
 
-def test_what_is_seen_from_about_ahead_is_put_together_rightly(easy: Path) -> None:
+def test_nearly_frontal_views_are_reconstructed_correctly(easy: Path) -> None:
     scenes = read_eth(easy)
     numbers = sfm.measure(Subject(partial(describe, sift.build())), scenes)
     assert numbers["images.wall"] == numbers["images"] == 4
@@ -174,11 +174,11 @@ def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
     model = colmap_sift.build()
     subject = ImageSubject(model, of_image=model.of_image)
     for path in scene.images.values():
-        own, at_colmaps = features(subject, path, sfm.DETECTOR), detect(read_grey(path), sfm.DETECTOR)
-        np.testing.assert_array_equal(own.maps, at_colmaps.maps)
-        assert own.descriptors.shape == (len(own), 128)
-        np.testing.assert_allclose(np.linalg.norm(own.descriptors, axis=1), 1, atol=0.02)
-        assert own.size == (320, 240)
+        ours, detected = features(subject, path, sfm.DETECTOR), detect(read_grey(path), sfm.DETECTOR)
+        np.testing.assert_array_equal(ours.maps, detected.maps)
+        assert ours.descriptors.shape == (len(ours), 128)
+        np.testing.assert_allclose(np.linalg.norm(ours.descriptors, axis=1), 1, atol=0.02)
+        assert ours.size == (320, 240)
     numbers = sfm.measure(subject, read_eth(easy))
     assert numbers["images"] == 4
     assert numbers["position_error"] < 10

@@ -26,42 +26,42 @@ def patches(seed: int, m: int) -> torch.Tensor:
 
 
 @BOTH
-def test_by_default_it_is_kornias_on_the_cut_as_it_is(root):
-    some = patches(0, 4)
-    expected = SIFTDescriptor(patch_size=32, rootsift=root)(some / 255)
-    assert torch.equal(sift.build(root=root)(some), expected)
+def test_the_default_is_kornias_sift_of_the_unchanged_patch(root):
+    batch = patches(0, 4)
+    expected = SIFTDescriptor(patch_size=32, rootsift=root)(batch / 255)
+    assert torch.equal(sift.build(root=root)(batch), expected)
 
 
 @SMOOTHINGS
 @BOTH
 def test_descriptors_are_finite_non_negative_and_of_unit_length(root, smoothing):
-    described = sift.build(root=root, smoothing=smoothing)(patches(1, 5))
-    assert described.shape == (5, 128)
-    assert described.dtype == torch.float32
-    assert described.min() >= 0
-    np.testing.assert_allclose(described.norm(dim=1), 1, atol=1e-4)
+    descriptors = sift.build(root=root, smoothing=smoothing)(patches(1, 5))
+    assert descriptors.shape == (5, 128)
+    assert descriptors.dtype == torch.float32
+    assert descriptors.min() >= 0
+    np.testing.assert_allclose(descriptors.norm(dim=1), 1, atol=1e-4)
 
 
 @given(value=st.integers(0, 255))
 @settings(max_examples=10)
 @SMOOTHINGS
 @BOTH
-def test_a_patch_of_one_grey_value_has_the_flat_histogram_and_leaves_others_as_they_are(
+def test_a_patch_of_one_grey_value_has_a_flat_histogram_and_leaves_others_unchanged(
     root, smoothing, value
 ):
-    model, some = sift.build(root=root, smoothing=smoothing), patches(3, 2)
-    described = model(torch.cat([some[:1], torch.full((1, 1, 32, 32), float(value)), some[1:]]))
-    np.testing.assert_allclose(described[1], 128**-0.5, rtol=1e-6)
-    assert torch.equal(described[[0, 2]], model(some))
+    model, batch = sift.build(root=root, smoothing=smoothing), patches(3, 2)
+    descriptors = model(torch.cat([batch[:1], torch.full((1, 1, 32, 32), float(value)), batch[1:]]))
+    np.testing.assert_allclose(descriptors[1], 128**-0.5, rtol=1e-6)
+    assert torch.equal(descriptors[[0, 2]], model(batch))
 
 
-def test_smoothing_brings_the_patch_from_what_it_has_already_to_what_is_asked_for():
-    """Half a px of the 64 by the camera and half a px by the 2×2 means are there."""
-    some = patches(4, 3)
-    # A px of the 32 is two of the 64.
+def test_smoothing_takes_the_existing_blur_of_the_patch_into_account():
+    """The camera and the 2×2 means have each blurred it by half a px of the 64."""
+    batch = patches(4, 3)
+    # One px of the 32 is two of the 64.
     sigma = np.sqrt(4.6**2 - 0.5**2 - 0.5**2) / 2
-    smooth = np.stack([gaussian_filter(p[0].double().numpy(), sigma, mode="mirror") for p in some])
+    smooth = np.stack([gaussian_filter(p[0].double().numpy(), sigma, mode="mirror") for p in batch])
     expected = sift.build()(torch.from_numpy(smooth[:, None]).float())
-    found = sift.build(smoothing=4.6)(some)
-    np.testing.assert_allclose(found, expected, atol=2e-3)
-    assert (found - sift.build()(some)).abs().max() > 0.05
+    actual = sift.build(smoothing=4.6)(batch)
+    np.testing.assert_allclose(actual, expected, atol=2e-3)
+    assert (actual - sift.build()(batch)).abs().max() > 0.05

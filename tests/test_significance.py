@@ -25,32 +25,32 @@ fives = st.lists(coarse, min_size=5, max_size=5)
 
 
 def test_complete_separation_of_five_and_five_has_the_values_known_by_hand():
-    found = mann_whitney([1, 2, 3, 4, 5], [6, 7, 8, 9, 10])
-    assert found["u"] == 0
-    assert found["exact"] == pytest.approx(1 / 252), "one split of ten runs into five and five"
-    assert found["asymptotic"] == pytest.approx(0.00451, abs=5e-6)  # z = 12.5 / sqrt(275 / 12)
-    assert found["continuity"] == pytest.approx(0.00609, abs=5e-6)  # z = 12 / sqrt(275 / 12)
+    result = mann_whitney([1, 2, 3, 4, 5], [6, 7, 8, 9, 10])
+    assert result["u"] == 0
+    assert result["exact"] == pytest.approx(1 / 252), "one split of ten runs into five and five"
+    assert result["asymptotic"] == pytest.approx(0.00451, abs=5e-6)  # z = 12.5 / sqrt(275 / 12)
+    assert result["continuity"] == pytest.approx(0.00609, abs=5e-6)  # z = 12 / sqrt(275 / 12)
 
 
 @given(lower=runs, higher=runs)
 @settings(deadline=None, max_examples=60)
-def test_every_p_is_that_of_literal_enumeration_and_of_the_formula_ties_or_not(lower, higher):
-    found = mann_whitney(lower, higher)
-    assert found["u"] == u_by_hand(lower, higher)
-    assert found["exact"] == pytest.approx(exact_by_hand(lower, higher))
-    assert found["asymptotic"] == pytest.approx(normal_by_hand(lower, higher, 0.0))
-    assert found["continuity"] == pytest.approx(normal_by_hand(lower, higher, 0.5))
+def test_every_p_is_that_of_enumeration_or_the_formula_with_and_without_ties(lower, higher):
+    result = mann_whitney(lower, higher)
+    assert result["u"] == u_by_hand(lower, higher)
+    assert result["exact"] == pytest.approx(exact_by_hand(lower, higher))
+    assert result["asymptotic"] == pytest.approx(normal_by_hand(lower, higher, 0.0))
+    assert result["continuity"] == pytest.approx(normal_by_hand(lower, higher, 0.5))
 
 
-def test_columns_are_tested_each_by_itself_even_if_one_only_has_ties():
+def test_each_column_is_tested_by_itself_even_if_only_one_has_ties():
     draw = np.random.default_rng(0)
     lower, higher = draw.normal(size=(5, 3)), draw.normal(size=(4, 3)) + 1
     lower[:, 1], higher[:, 1] = lower[:, 1].round(), higher[:, 1].round()
-    found = mann_whitney(lower, higher)
+    result = mann_whitney(lower, higher)
     for column in range(3):
         alone = mann_whitney(lower[:, column], higher[:, column])
         for name in ("u", "exact", "asymptotic", "continuity"):
-            assert found[name][column] == pytest.approx(alone[name])
+            assert result[name][column] == pytest.approx(alone[name])
 
 
 # Holm's correction
@@ -80,14 +80,14 @@ def test_holm_rejects_what_the_step_down_rule_rejects(p, alpha):
 @given(a=runs, b=runs)
 @settings(deadline=None, max_examples=40)
 def test_the_effect_is_the_share_of_pairs_and_the_two_orders_add_up_to_one(a, b):
-    (value, low, high), (turned, _, upper) = vargha_delaney(a, b), vargha_delaney(b, a)
+    (value, low, high), (swapped, _, upper) = vargha_delaney(a, b), vargha_delaney(b, a)
     assert value == pytest.approx(u_by_hand(a, b) / (len(a) * len(b)))
-    assert value + turned == pytest.approx(1)
+    assert value + swapped == pytest.approx(1)
     assert low == pytest.approx(1 - upper, abs=1e-9)
     assert 0 <= low <= value <= high <= 1
 
 
-def test_where_the_runs_separate_newcombes_interval_has_a_width():
+def test_newcombes_interval_has_a_width_where_the_runs_separate():
     value, t, high = vargha_delaney([6, 7, 8, 9, 10], [1, 2, 3, 4, 5])
     assert (value, high) == (1, 1)
     # The limit t has (1 - t)² = z² t (1 - t) (1 + 4 ((1 - t) / (2 - t) + t / (1 + t))) / 25.
@@ -101,12 +101,12 @@ def test_where_the_runs_separate_newcombes_interval_has_a_width():
 
 
 def test_power_without_effect_is_the_size_and_grows_with_effect_and_runs():
-    found = power([0.0, 1.0, 2.0], simulations=4000)
+    powers = power([0.0, 1.0, 2.0], simulations=4000)
     # U of 4 or less: 12 of 252 splits, the most below 5%.
-    assert found.loc[0.0] == pytest.approx(12 / 252, abs=0.012)
-    assert found.is_monotonic_increasing
+    assert powers.loc[0.0] == pytest.approx(12 / 252, abs=0.012)
+    assert powers.is_monotonic_increasing
     more = power([1.0], runs=8, simulations=4000)
-    assert more.item() > found.loc[1.0] + 0.1
+    assert more.item() > powers.loc[1.0] + 0.1
 
 
 # FPR95's own error

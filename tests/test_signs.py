@@ -16,13 +16,13 @@ from lib.data.hpatches.release import FILES, read_sequence, write_sequence
 from lib.data.patchset import PatchSet
 
 LENGTH = 24
-DRAWN = np.random.default_rng(0).normal(size=(64 * 64, LENGTH))
+PROJECTIONS = np.random.default_rng(0).normal(size=(64 * 64, LENGTH))
 
 
 def projected(patches: np.ndarray) -> np.ndarray:
     """Random projections of patches, without their mean, float32."""
     flat = patches.reshape(len(patches), -1).astype(np.float64)
-    return ((flat - flat.mean(axis=1, keepdims=True)) @ DRAWN).astype(np.float32)
+    return ((flat - flat.mean(axis=1, keepdims=True)) @ PROJECTIONS).astype(np.float32)
 
 
 def hamming(one: np.ndarray, other: np.ndarray) -> int:
@@ -30,19 +30,19 @@ def hamming(one: np.ndarray, other: np.ndarray) -> int:
 
 
 def test_fpr95_is_that_of_hamming_distances(small_set: PatchSet) -> None:
-    described, pairs = projected(small_set.patches), small_set.pairs
+    descriptors, pairs = projected(small_set.patches), small_set.pairs
     sides = zip(pairs.first, pairs.second, strict=True)
-    distances = [hamming(described[i], described[j]) for i, j in sides]
+    distances = [hamming(descriptors[i], descriptors[j]) for i, j in sides]
     matching = sorted(d for d, match in zip(distances, pairs.match, strict=True) if match)
     others = [d for d, match in zip(distances, pairs.match, strict=True) if not match]
     threshold = matching[math.ceil(0.95 * len(matching)) - 1]
-    found = fpr95.measure(of_signs(Subject(projected)), small_set)
-    assert found["low"] == pytest.approx(100 * sum(d < threshold for d in others) / len(others))
-    assert found["high"] == pytest.approx(100 * sum(d <= threshold for d in others) / len(others))
-    assert found["threshold"] == threshold
-    assert found["low"] < found["expected"] < found["high"], "Hamming distances tie"
+    measured = fpr95.measure(of_signs(Subject(projected)), small_set)
+    assert measured["low"] == pytest.approx(100 * sum(d < threshold for d in others) / len(others))
+    assert measured["high"] == pytest.approx(100 * sum(d <= threshold for d in others) / len(others))
+    assert measured["threshold"] == threshold
+    assert measured["low"] < measured["expected"] < measured["high"], "Hamming distances tie"
     plain = fpr95.measure(Subject(projected), small_set)
-    assert plain["threshold"] != found["threshold"]
+    assert plain["threshold"] != measured["threshold"]
 
 
 def test_a_subject_keeps_its_own_distances_apart_from_those_of_its_signs(small_set: PatchSet) -> None:
@@ -53,7 +53,7 @@ def test_a_subject_keeps_its_own_distances_apart_from_those_of_its_signs(small_s
     assert of_signs(subject).describe(small_set.patches).shape == (120, LENGTH // 8)
 
 
-def test_zero_is_no_sign_of_its_own() -> None:
+def test_zero_counts_as_negative() -> None:
     values = np.array([[-1.0, -0.0, 0.0, 1e-30]], np.float32)
     assert of_signs(Subject(lambda patches: values)).describe(None).tolist() == [[0b00010000]]
 
@@ -68,8 +68,8 @@ def test_hpatches_is_that_of_the_bits(tmp_path: Path) -> None:
         write_sequence(tmp_path / sequence.name, dict(zip(FILES, patches, strict=True)))
     sequences = tuple(read_sequence(tmp_path / sequence.name) for sequence in split.sequences)
     split = replace(split, sequences=sequences)
-    found = hpatches.measure(of_signs(Subject(projected)), split)
+    measured = hpatches.measure(of_signs(Subject(projected)), split)
     as_numbers = Subject(lambda patches: (projected(patches) > 0).astype(np.float32) + 0.5)
     expected = hpatches.measure(as_numbers, split)
-    assert found == pytest.approx(expected)
-    assert found != hpatches.measure(Subject(projected), split)
+    assert measured == pytest.approx(expected)
+    assert measured != hpatches.measure(Subject(projected), split)

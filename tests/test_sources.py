@@ -1,4 +1,4 @@
-"""Sources of patch sets: names, digests, generation that is whole or absent, real folders."""
+"""Sources of patch sets: names, digests, generation that is complete or absent, real folders."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_importing_sources_imports_nothing_heavy() -> None:
         "print([m for m in ('torch', 'cv2', 'skimage', 'sklearn', 'PIL', 'scipy') "
         "if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-    assert done.stderr == ""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
+    assert process.stderr == ""
 
 
 def test_mini_stands_in_for_the_three_real_sets(tmp_path: Path) -> None:
@@ -58,15 +58,15 @@ def test_mini_stands_in_for_the_three_real_sets(tmp_path: Path) -> None:
     assert source.scene_folder("mini-b").is_dir()
 
 
-def test_digests_tell_sets_and_sizes_apart_and_make_nothing(tmp_path: Path) -> None:
+def test_digests_distinguish_sets_and_sizes_and_write_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     source = open_source("mini", folder, SMALL)
     digests = [source.digest(name) for name in (*source.sets, *source.reserve)]
     assert len(set(digests)) == 5
     assert all(len(digest) == 16 for digest in digests)
     assert open_source("mini", tmp_path / "other", SMALL).digest("mini-a") == digests[0]
-    other = open_source("mini", folder, replace(SMALL, seed=1))
-    assert other.digest("mini-a") != digests[0]
+    reseeded = open_source("mini", folder, replace(SMALL, seed=1))
+    assert reseeded.digest("mini-a") != digests[0]
     assert not folder.exists()
 
 
@@ -79,14 +79,14 @@ def test_a_digest_has_a_half_of_content_and_a_half_of_code(
         return states.content_half(digest), states.code_half(digest)
 
     names = ["mini-a", "mini-hp-a", "mini-w1bs", "mini-a+mini-hp-a-train"]
-    own, other = (open_source("mini", tmp_path, replace(SMALL, seed=seed)) for seed in (0, 1))
-    of_files = open_source(str(real), tmp_path, SMALL)
-    cases = [*((own, name) for name in names), (of_files, "liberty")]
+    first, second = (open_source("mini", tmp_path, replace(SMALL, seed=seed)) for seed in (0, 1))
+    real_source = open_source(str(real), tmp_path, SMALL)
+    cases = [*((first, name) for name in names), (real_source, "liberty")]
     before = [halves(*case) for case in cases]
     for name in ("mini-a", "mini-a+mini-hp-a-train"):
         content, code = before[names.index(name)]
-        assert halves(other, name) == (halves(other, name)[0], code)
-        assert halves(other, name)[0] != content
+        assert halves(second, name) == (halves(second, name)[0], code)
+        assert halves(second, name)[0] != content
     (real / "liberty" / "info.txt").write_text("another\n")
     content, code = halves(open_source(str(real), tmp_path, SMALL), "liberty")
     assert (content != before[-1][0], code) == (True, before[-1][1])
@@ -118,7 +118,7 @@ def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
     ("sent", "jobs"),
     [(signal.SIGINT, 1), (signal.SIGTERM, 2)],
 )
-def test_whatever_ends_a_preparation_no_part_and_no_lock_stays(
+def test_an_ended_preparation_leaves_no_part_and_no_lock(
     tmp_path: Path, sent: signal.Signals, jobs: int
 ) -> None:
     code = f"""
@@ -139,7 +139,7 @@ else:
             time.sleep(0.02)
         process.send_signal(sent)
         process.wait(30)
-    # Processes end within moments of the one that started them.
+    # Child processes end within moments of their parent.
     while list(tmp_path.rglob(".*")) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert list(tmp_path.rglob(".*")) == []
@@ -159,19 +159,19 @@ def test_a_damaged_scene_is_set_aside_and_made_anew(
     assert (path.parent.with_name(path.parent.name + ".damaged") / file).read_bytes() == content
 
 
-def test_two_at_once_make_a_scene_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+def test_two_threads_make_a_scene_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
     original = writing.write_scene
 
     def counted(*arguments: object) -> None:
-        made.append(arguments)
+        calls.append(arguments)
         original(*arguments)
 
     monkeypatch.setattr(writing, "write_scene", counted)
     source = open_source("mini", tmp_path, SMALL)
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(source.load, ["mini-a", "mini-a"])
-    assert len(made) == 1
+    assert len(calls) == 1
     np.testing.assert_array_equal(first.patches, second.patches)
 
 
@@ -191,22 +191,22 @@ def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
 
 
 def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -> None:
-    there = open_source(f"photos:{photo_folder(tmp_path / 'photos')}", tmp_path / "data", SMALL)
+    source = open_source(f"photos:{photo_folder(tmp_path / 'photos')}", tmp_path / "data", SMALL)
     manifest = tmp_path / "manifest.json"
-    write_manifest(manifest, there.manifest(there.sets))
+    write_manifest(manifest, source.manifest(source.sets))
     assert str(tmp_path) not in manifest.read_text()
-    here = open_source("photos", tmp_path / "elsewhere", SMALL, manifest=manifest)
-    names = (*there.sets, *there.reserve, *there.homographies.names)
-    assert (here.name, here.sets, here.reserve) == (there.name, there.sets, there.reserve)
-    assert here.homographies.names == there.homographies.names
-    assert [here.digest(name) for name in names] == [there.digest(name) for name in names]
+    recorded = open_source("photos", tmp_path / "elsewhere", SMALL, manifest=manifest)
+    names = (*source.sets, *source.reserve, *source.homographies.names)
+    assert (recorded.name, recorded.sets, recorded.reserve) == (source.name, source.sets, source.reserve)
+    assert recorded.homographies.names == source.homographies.names
+    assert [recorded.digest(name) for name in names] == [source.digest(name) for name in names]
     for name in ("photos-a", "photos-hp-full"):
         with pytest.raises(FileNotFoundError, match=r"photograph 0\d is not here.*--photos"):
-            here.load(name)
+            recorded.load(name)
     assert list((tmp_path / "elsewhere").iterdir()) == []
-    there.load("photos-b")
-    made = open_source("photos", tmp_path / "data", SMALL, manifest=manifest)
-    assert len(made.load("photos-b").patches) > 20
+    source.load("photos-b")
+    reopened = open_source("photos", tmp_path / "data", SMALL, manifest=manifest)
+    assert len(reopened.load("photos-b").patches) > 20
 
 
 def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_path: Path) -> None:
@@ -215,13 +215,13 @@ def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_pa
         folder.mkdir(parents=True)
         for number in range(3):
             (folder / f"{number}.jpg").write_bytes(bytes([number]))
-    there = open_source(f"scenes:{tmp_path / 'scenes'}", tmp_path / "data", SMALL)
+    source = open_source(f"scenes:{tmp_path / 'scenes'}", tmp_path / "data", SMALL)
     manifest = tmp_path / "manifest.json"
-    write_manifest(manifest, there.manifest(there.scenes.names))
-    here = open_source("scenes", tmp_path / "elsewhere", SMALL, manifest=manifest)
-    assert (here.name, here.sets, here.reserve) == (there.name, there.sets, there.reserve)
-    names = there.scenes.names
-    assert [here.digest(name) for name in names] == [there.digest(name) for name in names]
+    write_manifest(manifest, source.manifest(source.scenes.names))
+    recorded = open_source("scenes", tmp_path / "elsewhere", SMALL, manifest=manifest)
+    assert (recorded.name, recorded.sets, recorded.reserve) == (source.name, source.sets, source.reserve)
+    names = source.scenes.names
+    assert [recorded.digest(name) for name in names] == [source.digest(name) for name in names]
 
 
 def test_a_real_set_with_another_count_is_refused(

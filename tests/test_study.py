@@ -1,4 +1,4 @@
-"""The study as a visitor meets it: records made cold, shared, set aside; options that are refused."""
+"""The study from a visitor's side: records made cold, shared and set aside, and refused options."""
 
 from __future__ import annotations
 
@@ -66,29 +66,33 @@ def test_a_recipe_trained_cold_leaves_a_whole_record(cold: tuple[Study, Job, Pat
         for probe in ("distance_histogram",)
         for name in ("mini-b", "mini-c")
     }
-    assert set(record["evaluation_seconds"]) == {".".join(of) for of in (*job.measures, *job.probes)}
+    assert set(record["evaluation_seconds"]) == {
+        ".".join(measure) for measure in (*job.measures, *job.probes)
+    }
     assert jobs.record_status(job, opened).state == "complete"
 
 
-def test_the_reference_is_what_the_code_makes(tmp_path: Path) -> None:
-    # Its data is the study's own, which notebooks show as well.
+def test_the_code_reproduces_the_reference(tmp_path: Path) -> None:
+    # The data is the study's own, which notebooks show as well.
     opened = replace(open_study(), folder=tmp_path)
     whole = training_job(opened, "hardnet", "mini-a", 0)
     job = replace(whole, measures=(("fpr95", "mini-b"),), probes=())
     ours = records.read(carry_out(job, opened))
     theirs = records.read(jobs.record_path(job, opened, REFERENCE / "quick/mini"))
     assert ours["digests"]["training"] == theirs["digests"]["training"]
-    # The reference is measured on more.
-    for own, by in (
+    # The reference is measured on more sets.
+    for local, stored in (
         (ours["digests"]["following"], theirs["digests"]["following"]),
         (ours["digests"]["evaluation"]["fpr95"], theirs["digests"]["evaluation"]["fpr95"]),
     ):
-        assert own["code"] == by["code"]
-        assert own["data"].items() <= by["data"].items()
-    one, other = (r["metrics"]["mini-b"]["fpr95"]["expected"] for r in (ours, theirs))
-    assert 0 < one < 50
-    # Bits differ between processors; then a short training may end a few points away.
-    assert one == pytest.approx(other, abs=6.0)
+        assert local["code"] == stored["code"]
+        assert local["data"].items() <= stored["data"].items()
+    fpr95, reference_fpr95 = (
+        record["metrics"]["mini-b"]["fpr95"]["expected"] for record in (ours, theirs)
+    )
+    assert 0 < fpr95 < 50
+    # Bits differ between processors, so a short training may end a few points away.
+    assert fpr95 == pytest.approx(reference_fpr95, abs=6.0)
 
 
 def test_a_new_metric_is_computed_from_the_weights_without_training(
@@ -152,8 +156,8 @@ def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
     probe = jobs.probe_path(path, "distance_histogram", "mini-b")
     whole = probe.read_bytes()
     flip_a_bit(probe, share)
-    found = jobs.record_status(job, opened)
-    assert (found.state, found.readable, found.damaged) == ("incomplete", False, (probe,))
+    status = jobs.record_status(job, opened)
+    assert (status.state, status.readable, status.damaged) == ("incomplete", False, (probe,))
     with pytest.raises(records.DamagedRecord, match=r"\.npz is damaged"):
         Record(job, path, records.read(path)).probe("distance_histogram", "mini-b")
     monkeypatch.setattr(runs, "train", None)
@@ -163,7 +167,7 @@ def test_a_probe_damaged_anywhere_is_set_aside_and_made_anew(
 
 
 def as_reference(cold: tuple[Study, Job, Path], folder: Path) -> tuple[Study, Path]:
-    """A study that reads a copy of the cold records as a reference, and the record in it."""
+    """A study that reads a copy of the cold records as a reference, and the copied record."""
     opened, job, _ = cold
     shutil.copytree(opened.folder / "records", folder / "records")
     return replace(opened, reading=(folder, opened.folder)), jobs.record_path(job, opened, folder)
@@ -184,7 +188,7 @@ def without_content(file: Path) -> None:
         (".distance_histogram.mini-b.npz", partial(flip_a_bit, share=0.5)),
     ],
 )
-def test_damage_in_the_reference_is_said_and_not_made_anew(
+def test_damage_in_the_reference_is_reported_and_not_made_anew(
     cold: tuple[Study, Job, Path], tmp_path: Path, suffix: str, damage: Callable[[Path], None]
 ) -> None:
     reading, record = as_reference(cold, tmp_path / "reference")
@@ -196,7 +200,7 @@ def test_damage_in_the_reference_is_said_and_not_made_anew(
 
 
 def stale(record: dict, *keys: str) -> dict:
-    """The record with the digest at these keys changed; of data, its half of the code."""
+    """The record with the digest at `keys` changed; for data, only the half for the code."""
     changed = copy.deepcopy(record)
     holder = changed["digests"]
     for key in keys[:-1]:
@@ -229,7 +233,7 @@ def test_numbers_of_other_data_are_not_shown(cold: tuple[Study, Job, Path]) -> N
     orb = replace(handcrafted_job(opened, "orb"), measures=measures, probes=())
     carry_out(orb, opened)
     first = find(opened, orb)
-    # The second set holds other photographs under the name that it had.
+    # The second set holds other photographs under its old name.
     source = opened.source
     others = {**source.patches.photographs, "mini-b": source.patches.photographs["reserve-a"]}
     patches = replace(source.patches, photographs=others)
@@ -240,12 +244,13 @@ def test_numbers_of_other_data_are_not_shown(cold: tuple[Study, Job, Path]) -> N
     second = find(elsewhere, orb)
     assert second.fpr95("mini-b") != first.fpr95("mini-b")
     assert second.fpr95("mini-a") == first.fpr95("mini-a")
-    # A run was followed on it, so that its curves are of other data too; trained on it, it is another.
+    # The run was followed on that set, so its curves are of other data, too.
+    # Trained on that set, it is another run.
     assert jobs.record_status(job, setting).state == "other data"
     assert find(elsewhere, job) is None
     assert to_do(elsewhere, [job]) == [job]
-    trained_there = replace(job, train_set="mini-b")
-    assert jobs.record_path(trained_there, setting) != jobs.record_path(trained_there, opened)
+    trained_on_b = replace(job, train_set="mini-b")
+    assert jobs.record_path(trained_on_b, setting) != jobs.record_path(trained_on_b, opened)
 
 
 def test_older_code_is_kept_and_marked_where_runs_are_costly(cold: tuple[Study, Job, Path]) -> None:
@@ -281,12 +286,14 @@ Stages = dict[str, dict[str, torch.Tensor]]
 
 def same(one: Stages, other: Stages) -> bool:
     return one.keys() == other.keys() and all(
-        torch.equal(kept[name], other[stage][name]) for stage, kept in one.items() for name in kept
+        torch.equal(weights[name], other[stage][name])
+        for stage, weights in one.items()
+        for name in weights
     )
 
 
 def followed(job: Job, setting: jobs.Setting, on_step: Callable[[int, int], None]) -> Path:
-    """Does a job, whose training tells its steps."""
+    """Carry out a job with `on_step` called after each step of its training."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(runs, "train", partial(runs.train, on_step=on_step))
         return carry_out(job, setting)
@@ -313,9 +320,9 @@ def test_a_killed_job_goes_on_from_its_checkpoint(cold: tuple[Study, Job, Path],
     half = checkpoint.with_name(f"{checkpoint.stem}.1.half.pt")
     half.touch()
     steps: list[int] = []
-    made = followed(job, setting, lambda step, total: steps.append(step))
+    resumed = followed(job, setting, lambda step, total: steps.append(step))
     assert steps[0] == 5, "the 4 steps before are not done again"
-    assert same(load_weights(made), load_weights(path))
+    assert same(load_weights(resumed), load_weights(path))
     assert not checkpoint.exists()
     assert not half.exists(), "nor is there what was being written by a process that was killed"
 
@@ -338,7 +345,7 @@ def folder_in_its_place(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [damaged_in_its_middle, pickled, foreign, folder_in_its_place])
-def test_a_checkpoint_that_is_none_of_the_run_is_set_aside_and_the_run_starts_anew(
+def test_a_foreign_or_damaged_checkpoint_is_set_aside_and_the_run_starts_anew(
     small: tuple[Study, Job], spoil: Callable[[Path], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
     opened, job = small
@@ -360,20 +367,24 @@ def small(cold: tuple[Study, Job, Path], tmp_path: Path) -> tuple[Study, Job]:
     return replace(opened, folder=tmp_path / "quick"), job
 
 
-def test_a_checkpoint_is_of_all_that_training_reads(
+def test_the_checkpoints_path_covers_all_that_training_reads(
     small: tuple[Study, Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job = small
     setting = opened
 
-    def with_code(of: str) -> Path:
+    def with_code(target: str) -> Path:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(jobs, "code_digest", lambda modules: "1" * 16 if of in modules else "0" * 16)
+            patch.setattr(
+                jobs, "code_digest", lambda modules: "1" * 16 if target in modules else "0" * 16
+            )
             return runs.checkpoint_path(job, setting)
 
-    def with_data(of: str) -> Path:
+    def with_data(target: str) -> Path:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Source, "digest", lambda source, name: "1" * 16 if of == name else "0" * 16)
+            patch.setattr(
+                Source, "digest", lambda source, name: "1" * 16 if target == name else "0" * 16
+            )
             return runs.checkpoint_path(job, setting)
 
     def with_torch(version: str) -> Path:
@@ -422,7 +433,7 @@ def test_a_full_disk_at_the_end_of_training_costs_no_training(
     assert not list((opened.folder / "checkpoints").iterdir())
 
 
-def test_a_full_disk_at_a_checkpoint_is_said_and_the_one_before_is_kept(
+def test_a_full_disk_at_a_checkpoint_is_reported_and_the_previous_one_kept(
     small: tuple[Study, Job], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job = small
@@ -447,15 +458,17 @@ def test_a_failed_job_is_reported_and_the_others_are_done(
     forked_workers(monkeypatch)
     setting = replace(opened, folder=tmp_path)
     impossible = replace(job, overrides={"budget": recipes.Budget(1, 1, 1)})
-    seen: list[tuple] = []
-    ((failed, reason),) = pool.complete([impossible, job], setting, 1, lambda *of: seen.append(of))
+    reports: list[tuple] = []
+    ((failed, reason),) = pool.complete(
+        [impossible, job], setting, 1, lambda *progress: reports.append(progress)
+    )
     assert failed == impossible
     assert "2 pairs or more" in reason
     assert jobs.record_status(job, setting).state == "complete"
-    assert seen[-1][2:] == (0, pytest.approx(1))
+    assert reports[-1][2:] == (0, pytest.approx(1))
 
 
-def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
+def test_a_damaged_reference_fails_its_artefacts_and_the_rest_are_rendered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forked_workers(monkeypatch)
@@ -466,30 +479,30 @@ def test_damage_in_the_reference_fails_what_needs_it_and_the_rest_is_rendered(
         "hynet/figure3": next(folder.glob("records/architecture/*.json")),
         "adasample/figure1": folder / "searches/hardnet.json",
     }
-    a_folder, search = damaged.values()
-    # Files of their own in place of links to the reference's.
+    record, search = damaged.values()
+    # Copies in place of links to the reference's files.
     contents = {file: file.read_bytes() for file in damaged.values()}
     for file, content in contents.items():
         file.unlink()
         file.write_bytes(content)
-    a_folder.unlink()
-    a_folder.mkdir()
+    record.unlink()
+    record.mkdir()
     flip_a_bit(search, 0.5)
     names = (*damaged, "dsm/figure1")
     monkeypatch.setattr(study, "ARTEFACTS", {name: ARTEFACTS[name] for name in names})
     assert study.main(["--cached", "--results", str(tmp_path)]) == 1
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     for name, file in damaged.items():
-        (line,) = (line for line in told.err.splitlines() if name in line)
+        (line,) = (line for line in output.err.splitlines() if name in line)
         assert f"{file}" in line
         assert "damaged" in line
-    assert "left out" not in told.out
-    assert f"The report: {tmp_path / 'quick/report/index.html'}" in told.out
+    assert "left out" not in output.out
+    assert f"The report: {tmp_path / 'quick/report/index.html'}" in output.out
     pages = (tmp_path / "quick/report").rglob("*.html")
     assert sorted(page.name for page in pages) == ["figure1.html", "index.html"]
 
 
-def test_a_damaged_reference_keeps_no_report_from_what_was_made(
+def test_a_damaged_reference_does_not_prevent_the_report(
     cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job, _ = cold
@@ -500,9 +513,9 @@ def test_a_damaged_reference_keeps_no_report_from_what_was_made(
     source = opened.source
     write_manifest(opened.reference / "manifest.json", source.manifest(source.sets))
     options = {"results": str(tmp_path), "profile": "quick", "cached": False, "update_reference": False}
-    shown = {"a/b": Artefact(lambda _: [job]).records(opened)}
-    [(_, why)] = study._report(opened, shown, argparse.Namespace(**options), str(tmp_path))
-    assert f"{damaged} is damaged" in why
+    selected = {"a/b": Artefact(lambda _: [job]).records(opened)}
+    [(_, reason)] = study._report(opened, selected, argparse.Namespace(**options), str(tmp_path))
+    assert f"{damaged} is damaged" in reason
     assert (tmp_path / "quick/report/index.html").is_file()
 
 
@@ -515,8 +528,8 @@ def test_two_processes_do_one_job_once(cold: tuple[Study, Job, Path], tmp_path: 
     for worker in workers:
         worker.join(300)
     assert [worker.exitcode for worker in workers] == [0, 0]
-    made = records.read(jobs.record_path(job, setting))
-    assert made["metrics"] == records.read(path)["metrics"]
+    record = records.read(jobs.record_path(job, setting))
+    assert record["metrics"] == records.read(path)["metrics"]
     assert len(list((tmp_path / "records" / "hardnet").glob("*.json"))) == 1
 
 
@@ -525,7 +538,7 @@ def test_the_reference_is_not_overwritten_by_mistake(capsys: pytest.CaptureFixtu
     assert "--update-reference writes" in capsys.readouterr().err
 
 
-def test_a_reference_of_photographs_is_read_where_they_are_not(
+def test_a_reference_of_photographs_is_read_without_them(
     cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, _, _ = cold
@@ -533,7 +546,9 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     filled: list[str] = []
     monkeypatch.setattr(reference, "fill_in", lambda *source: filled.append(source[-1]))
     source = opened.source
-    renamed = {name.replace("mini", "photos"): of for name, of in source.patches.photographs.items()}
+    renamed = {
+        name.replace("mini", "photos"): entry for name, entry in source.patches.photographs.items()
+    }
     patches = replace(source.patches, photographs=renamed)
     setting = replace(
         opened,
@@ -542,15 +557,15 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
         source=replace(source, name="photos", patches=patches, sets=(*list(renamed)[:3],)),
     )
     made = replace(setting, reading=(setting.folder,))
-    own = {"hardnet": recipes.at_rate(recipes.HARDNET, 0.1)}
-    row = Runs(own, (0,), sets=("photos-a",), recipes=own, searched={"hardnet": None})
+    variants = {"hardnet": recipes.at_rate(recipes.HARDNET, 0.1)}
+    row = Runs(variants, (0,), sets=("photos-a",), recipes=variants, searched={"hardnet": None})
     (job,) = row(made)
     artefact = Artefact(lambda _: [job])
     carry_out(job, setting)
-    old = tmp_path / "reference/standard/photos"
+    stored = tmp_path / "reference/standard/photos"
     for file in (
-        old / "searches/hardnet.json",
-        old / "tables/adasample/gone.csv",
+        stored / "searches/hardnet.json",
+        stored / "tables/adasample/gone.csv",
         setting.folder / "tables/adasample/options.csv",
         setting.folder / "tables/other/table1.csv",
     ):
@@ -558,7 +573,7 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
         file.write_text("a,b\n1,2\n")
     study.update_reference(made, {"adasample/options": artefact})
 
-    files = {file.relative_to(old).as_posix() for file in old.rglob("*") if file.is_file()}
+    files = {file.relative_to(stored).as_posix() for file in stored.rglob("*") if file.is_file()}
     assert {name for name in files if not name.startswith("records/")} == {
         "manifest.json",
         "tables/adasample/options.csv",
@@ -566,60 +581,58 @@ def test_a_reference_of_photographs_is_read_where_they_are_not(
     }
     assert len(files) == 3 + 1 + len(job.probes)
     assert filled == ["standard, photos-a"]
-    assert [of.name for of in old.parent.iterdir()] == ["photos"]
+    assert [entry.name for entry in stored.parent.iterdir()] == ["photos"]
 
-    shared = open_source("photos", tmp_path / "x", SMALL.mini, manifest=old / "manifest.json")
-    assert jobs.record_status(job, replace(setting, source=shared), old).state == "complete"
+    shared = open_source("photos", tmp_path / "x", SMALL.mini, manifest=stored / "manifest.json")
+    assert jobs.record_status(job, replace(setting, source=shared), stored).state == "complete"
     with pytest.raises(FileNotFoundError):
         shared.load("photos-a")
 
 
-def test_a_long_study_is_put_on_record_record_by_record(
+def test_a_long_study_is_collected_record_by_record(
     cold: tuple[Study, Job, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, job, path = cold
     monkeypatch.setattr(lib.study.open, "REFERENCE", tmp_path / "reference")
     unmade = replace(job, seed=7)
     selected = {"x": Artefact(lambda _: [job, unmade])}
-    kept = tmp_path / "reference/quick/mini/records/hardnet/kept.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("{}")
+    earlier = tmp_path / "reference/quick/mini/records/hardnet/kept.json"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("{}")
 
     assert study.collect(opened, selected) == 1
-    files = {file.name for file in kept.parent.iterdir()}
-    of_job = {path.name, *(jobs.probe_path(path, *of).name for of in job.probes)}
-    assert files == {kept.name, *of_job}
+    files = {file.name for file in earlier.parent.iterdir()}
+    job_files = {path.name, *(jobs.probe_path(path, *probe).name for probe in job.probes)}
+    assert files == {earlier.name, *job_files}
     assert study.collect(opened, selected) == 0
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Where nothing collects orphans, what ended stays as a zombie."""
+    """Whether a process runs. Where nothing collects orphans, an ended one stays as a zombie."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def told_to_end(said: Path) -> None:
+def terminated(file: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
     runs._evaluating("lib.benchmarks.sfm")
     try:
         os.kill(os.getpid(), signal.SIGTERM)
     finally:
-        said.write_text("unwound")
+        file.write_text("unwound")
 
 
-def test_told_to_end_a_process_unwinds_whatever_its_measures_import(tmp_path: Path) -> None:
-    process = FORKING.Process(target=told_to_end, args=(tmp_path / "said",))
+def test_a_terminated_process_unwinds_after_importing_any_measure(tmp_path: Path) -> None:
+    process = FORKING.Process(target=terminated, args=(tmp_path / "said",))
     process.start()
     process.join(120)
     assert (process.exitcode, (tmp_path / "said").read_text()) == (7, "unwound")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
-    number: int, tmp_path: Path
-) -> None:
+def test_an_ended_study_ends_at_once_with_all_its_processes(number: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lib.commands.study", "--only", "adasample/theory", "--results"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     main = subprocess.Popen(
@@ -632,20 +645,20 @@ def test_a_study_that_is_ended_ends_at_once_with_all_that_it_started(
     while not main.stdout.readline().startswith("data:"):
         assert main.poll() is None
     if number == signal.SIGKILL:
-        # What cannot be caught must not come while a process is handed what it begins with. Those that
-        # have begun something have it.
+        # SIGKILL cannot be caught, so it must not come before the processes have their start data. Those
+        # that have begun something have it.
         while len(list(tmp_path.rglob(".*.part"))) < 2:
             assert main.poll() is None
     while len(started := psutil.Process(main.pid).children(recursive=True)) < 2:
         time.sleep(0.05)
     main.send_signal(number)
     sent = time.monotonic()
-    # Returns once nobody holds stdout and stderr any more, as `… | tee log` does.
-    _, said = main.communicate(timeout=30)
+    # Returns once no process holds stdout and stderr any more, as `… | tee log` does.
+    _, errors = main.communicate(timeout=30)
     while any(map(_lives, started)):
         time.sleep(0.05)
         assert time.monotonic() - sent < 20
-    assert said == ""
+    assert errors == ""
     assert main.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert not [file for file in tmp_path.rglob("*") if ".half" in file.name or ".part" in file.name]
 
@@ -666,26 +679,26 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not (tmp_path / "new").exists()
 
 
-def test_the_forecast_is_within_a_factor_of_two_of_what_the_reference_took() -> None:
+def test_the_forecast_is_within_a_factor_of_two_of_the_references_time() -> None:
     opened = open_study()
-    asked = [a for a in ARTEFACTS.values() if not a.lacking(opened)]
-    asked = jobs.merged((job for artefact in asked for job in artefact.jobs(opened)), opened)
-    found = [find(opened, job).content for job in asked]
-    training, evaluation = map(sum, zip(*(jobs.cost(job, opened) for job in asked), strict=True))
-    assert 0.5 < training / sum(record.get("seconds", 0) for record in found) < 2
-    took = sum(sum(record["evaluation_seconds"].values()) for record in found)
-    assert 0.5 < evaluation / took < 2
+    selection = [a for a in ARTEFACTS.values() if not a.lacking(opened)]
+    selection = jobs.merged((job for artefact in selection for job in artefact.jobs(opened)), opened)
+    contents = [find(opened, job).content for job in selection]
+    training, evaluation = map(sum, zip(*(jobs.cost(job, opened) for job in selection), strict=True))
+    assert 0.5 < training / sum(record.get("seconds", 0) for record in contents) < 2
+    seconds = sum(sum(record["evaluation_seconds"].values()) for record in contents)
+    assert 0.5 < evaluation / seconds < 2
 
 
-def test_the_reference_holds_every_record_of_today_s_code() -> None:
+def test_the_reference_holds_every_record_of_todays_code() -> None:
     opened = open_study()
-    standing = {
+    states = {
         job.title: jobs.record_status(job, opened, opened.reading[0]).state
         for artefact in ARTEFACTS.values()
         if not artefact.extras and not artefact.lacking(opened)
         for job in artefact.jobs(opened)
     }
-    wrong = {title: found for title, found in standing.items() if found != "complete"}
+    wrong = {title: state for title, state in states.items() if state != "complete"}
     assert not wrong, "run ./run_all.sh --update-reference"
 
 
@@ -700,7 +713,7 @@ def test_reading_records_imports_no_torch(tmp_path: Path) -> None:
         "import sys; from lib.study.artefacts import adasample as a; from lib.study import open as o;"
         "s = o.open_study(); assert o.records_of(s, a.table1(s)); assert 'torch' not in sys.modules"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ)
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")

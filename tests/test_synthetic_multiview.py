@@ -1,4 +1,4 @@
-"""Embedded multi-view sets: what their files say of their sites, and how hard they are to SIFT."""
+"""Embedded multi-view sets: their files agree with their sites, and how hard they are for SIFT."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ RATIO, NEAR = 0.9, 4.0
 Sites = dict[str, tuple[Site, list[np.ndarray]]]
 
 
-def written(folder: Path, kind: str, size: ImagesSize = SMALL) -> Sites:
-    """A set of the packaged photographs, written to a folder, and by place its site and images."""
+def write_set(folder: Path, kind: str, size: ImagesSize = SMALL) -> Sites:
+    """Write a set of the packaged photographs; return the site and images of each place."""
     sites = []
 
-    def noted(site: Site, textures: list[np.ndarray]) -> list[np.ndarray]:
+    def record_site(site: Site, textures: list[np.ndarray]) -> list[np.ndarray]:
         sites.append((site, render_views(site, textures)))
         return sites[-1][1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generator.imaging, "render_views", noted)
+        patch.setattr(generator.imaging, "render_views", record_site)
         sets = WholeImages("mini", folder, size, packaged_photographs())
         sets.generate(f"mini-{kind}", folder)
     return dict(zip(generator.PLACES, sites, strict=True))
@@ -43,7 +43,7 @@ def written(folder: Path, kind: str, size: ImagesSize = SMALL) -> Sites:
 @pytest.fixture(scope="module")
 def challenge(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Sites]:
     folder = tmp_path_factory.mktemp("imc")
-    return folder, written(folder, "imc")
+    return folder, write_set(folder, "imc")
 
 
 def test_the_challenges_poses_are_those_of_its_cameras(challenge: tuple[Path, Sites]) -> None:
@@ -54,10 +54,10 @@ def test_the_challenges_poses_are_those_of_its_cameras(challenge: tuple[Path, Si
         site, images = sites[scene.name]
         assert [len(bag) for bag in scene.bags] == [len({*bag}) for bag in scene.bags] == [5, 5, 8]
         assert len(scene.cameras) == len(site.cameras) == generator.IMC.views
-        for read, camera in zip(scene.cameras.values(), site.cameras, strict=True):
-            np.testing.assert_array_equal(read.rotation, camera.rotation)
-            np.testing.assert_array_equal(read.translation, camera.translation)
-            np.testing.assert_array_equal(read.intrinsics, camera.intrinsics)
+        for parsed, camera in zip(scene.cameras.values(), site.cameras, strict=True):
+            np.testing.assert_array_equal(parsed.rotation, camera.rotation)
+            np.testing.assert_array_equal(parsed.translation, camera.translation)
+            np.testing.assert_array_equal(parsed.intrinsics, camera.intrinsics)
         for path, image in zip(scene.images.values(), images, strict=True):
             stored = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE).astype(float)
             assert np.abs(stored - image).mean() < 5
@@ -76,7 +76,7 @@ def test_the_challenges_pairs_share_enough(challenge: tuple[Path, Sites]) -> Non
 
 
 def test_the_poses_of_structure_from_motion_are_those_of_its_cameras(tmp_path: Path) -> None:
-    sites = written(tmp_path, "eth")
+    sites = write_set(tmp_path, "eth")
     scenes = read_eth(tmp_path)
     assert [scene.name for scene in scenes] == [*generator.PLACES]
     for scene in scenes:
@@ -90,33 +90,35 @@ def test_the_poses_of_structure_from_motion_are_those_of_its_cameras(tmp_path: P
             np.testing.assert_array_equal(cv2.imread(path, cv2.IMREAD_GRAYSCALE), image)
 
 
-def share_right(site: Site, images: list[np.ndarray]) -> float:
-    """Of SIFT's matches under a ratio test, the mean over the pairs that share enough."""
+def mean_correct(site: Site, images: list[np.ndarray]) -> float:
+    """Mean share of correct SIFT matches under a ratio test, over pairs that share enough."""
     sift = cv2.SIFT_create(2048)
-    of = [sift.detectAndCompute(image, None) for image in images]
+    features = [sift.detectAndCompute(image, None) for image in images]
     shares = []
     for first, second in combinations(range(len(images)), 2):
         if generator.covisibility(site, first, second) >= COVISIBLE:
-            found = match(of[first][1], of[second][1], mutual=True, ratio=RATIO)
-            here, there = (
-                np.array([of[view][0][index].pt for index in side]).reshape(-1, 2)
-                for view, side in ((first, found.first), (second, found.second))
+            matches = match(features[first][1], features[second][1], mutual=True, ratio=RATIO)
+            first_pixels, second_pixels = (
+                np.array([features[view][0][index].pt for index in side]).reshape(-1, 2)
+                for view, side in ((first, matches.first), (second, matches.second))
             )
-            carried, _ = carried_pixels(site, first, second, here, seen_planes(site, first, here))
-            right = np.linalg.norm(carried - there, axis=1) <= NEAR
-            shares.append(right.mean() if len(right) else 0.0)
+            carried, _ = carried_pixels(
+                site, first, second, first_pixels, seen_planes(site, first, first_pixels)
+            )
+            correct = np.linalg.norm(carried - second_pixels, axis=1) <= NEAR
+            shares.append(correct.mean() if len(correct) else 0.0)
     return float(np.mean(shares))
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("eth", 0.34), ("imc", 0.38)])
-def test_between_5_and_40_percent_of_sifts_matches_are_right(
+def test_between_5_and_40_percent_of_sifts_matches_are_correct(
     tmp_path: Path, kind: str, expected: float
 ) -> None:
-    sites = written(tmp_path, kind, ImagesSize())
-    share = share_right(*sites["place1"])
-    assert 0.05 <= share <= 0.40
-    # What `lib.data.synthetic.whole_images` says; processors differ in pixels.
-    assert share == pytest.approx(expected, abs=0.02)
+    sites = write_set(tmp_path, kind, ImagesSize())
+    correct_share = mean_correct(*sites["place1"])
+    assert 0.05 <= correct_share <= 0.40
+    # As `lib.data.synthetic.whole_images` states; processors differ in pixels.
+    assert correct_share == pytest.approx(expected, abs=0.02)
 
 
 def test_sift_registers_most_photographs_of_a_place() -> None:

@@ -1,4 +1,4 @@
-"""The embedded data: its geometry, its cameras, its detector, and the scenes made of them."""
+"""The embedded data: its geometry, cameras and detector, and the scenes made with them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def plane(depth: float = 500.0, turn: float = 0.0, side: int = 101) -> Plane:
 
 
 def project(eye: Camera, point: np.ndarray) -> tuple[np.ndarray, float]:
-    """A world point's pixel and depth, literally."""
+    """Return a world point's pixel and depth, literally."""
     x = eye.intrinsics @ (eye.rotation @ point + eye.translation)
     return x[:2] / x[2], float(x[2])
 
@@ -85,12 +85,12 @@ def test_a_camera_looks_at_its_target_from_its_distance(yaw: float, pitch: float
 @given(yaw=angles, turn=angles)
 def test_the_local_affine_map_is_the_derivative_of_the_homography(yaw: float, turn: float) -> None:
     homography = plane_homography(plane(turn=turn), camera(yaw, 0.1, 0.2))
-    at, step = np.array([[20.0, 70.0]]), 1e-4
+    texel, step = np.array([[20.0, 70.0]]), 1e-4
     columns = [
-        (transfer(homography, at + d) - transfer(homography, at - d))[0] / (2 * step)
-        for d in (np.array([step, 0]), np.array([0, step]))
+        (transfer(homography, texel + shift) - transfer(homography, texel - shift))[0] / (2 * step)
+        for shift in (np.array([step, 0]), np.array([0, step]))
     ]
-    np.testing.assert_allclose(local_affine(homography, at)[0], np.stack(columns, axis=1), atol=1e-6)
+    np.testing.assert_allclose(local_affine(homography, texel)[0], np.stack(columns, axis=1), atol=1e-6)
 
 
 def test_the_nearer_of_two_planes_hides_the_other() -> None:
@@ -127,34 +127,34 @@ def test_a_coarse_patch_is_smoothed_before_it_is_sampled() -> None:
 
 
 @given(x=st.floats(80, 170), y=st.floats(80, 170), angle=st.floats(-3, 3), zoom=st.floats(0.7, 1.5))
-def test_a_frame_carried_by_a_similarity_shows_the_same(
+def test_a_frame_carried_by_a_similarity_shows_the_same_patch(
     x: float, y: float, angle: float, zoom: float
 ) -> None:
     noise = np.random.default_rng(0).random((250, 250)).astype(np.float32)
     image = cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 4), None, 0, 255, cv2.NORM_MINMAX)
     c, s = zoom * np.cos(angle), zoom * np.sin(angle)
     affine = np.array([[c, -s, 300 - c * x + s * y], [s, c, 300 - s * x - c * y]])
-    other = cv2.warpAffine(image, affine, (600, 600), flags=cv2.INTER_CUBIC).astype(np.uint8)
-    here = cut(image.astype(np.uint8), keypoints((x, y, 3.0, 0.5)))[0].astype(float)
-    there = cut(other, keypoints((300, 300, 3.0 * zoom, 0.5 + angle)))[0].astype(float)
-    assert np.abs(here - there).mean() < 3
+    warped = cv2.warpAffine(image, affine, (600, 600), flags=cv2.INTER_CUBIC).astype(np.uint8)
+    patch = cut(image.astype(np.uint8), keypoints((x, y, 3.0, 0.5)))[0].astype(float)
+    carried = cut(warped, keypoints((300, 300, 3.0 * zoom, 0.5 + angle)))[0].astype(float)
+    assert np.abs(patch - carried).mean() < 3
 
 
-def test_the_detector_finds_a_blob_at_its_place_and_scale() -> None:
+def test_the_detector_finds_a_blob_at_its_position_and_scale() -> None:
     y, x = np.mgrid[:120, :120]
     for sigma in (3.0, 6.0):
         blob = 200 * np.exp(-((x - 62) ** 2 + (y - 55) ** 2) / (2 * sigma**2))
-        found = one_a_place(dog_keypoints(blob.astype(np.uint8), 0.01, 1.0))
-        np.testing.assert_allclose(found.position[0], [62, 55], atol=1)
-        assert found.scale[0] == pytest.approx(sigma, rel=0.3)
+        detected = one_a_place(dog_keypoints(blob.astype(np.uint8), 0.01, 1.0))
+        np.testing.assert_allclose(detected.position[0], [62, 55], atol=1)
+        assert detected.scale[0] == pytest.approx(sigma, rel=0.3)
 
 
-def test_the_weaker_of_two_crowding_keypoints_goes() -> None:
+def test_the_weaker_of_two_crowding_keypoints_is_dropped() -> None:
     points = keypoints((10, 10, 2, 0), (12, 10, 2, 0), (12, 10, 9, 0), (30, 10, 2, 0))
     np.testing.assert_array_equal(spread_out(points, 2.0), [0, 2, 3])
 
 
-def test_a_detectors_errors_have_their_size_and_their_limits() -> None:
+def test_simulated_detection_errors_have_their_size_and_limits() -> None:
     n = 20_000
     exact = Keypoints(np.zeros((n, 2)), np.full(n, 3.0), np.zeros(n))
     seen = disturb(exact, np.random.default_rng(0))
@@ -202,7 +202,7 @@ def test_photographs_are_allotted_once_with_a_tenth_for_each_reserve(count: int)
     uses = Counter(photograph.name for part in allotted.values() for photograph in part)
     assert len(uses) == count
     assert set(uses.values()) == {1}
-    size = {part: len(of) for part, of in allotted.items()}
+    size = {part: len(photographs) for part, photographs in allotted.items()}
     assert min(size.values()) >= 1
     assert max(size[scene] for scene in "abc") - min(size[scene] for scene in "abc") <= 1
     assert 10 * (size["reserve-a"] + size.get("reserve-b", 0)) >= count
@@ -277,10 +277,10 @@ def test_a_view_drawn_again_is_the_one_patches_were_cut_from(small_scene: Path) 
     scene = read_phototour(small_scene, small_scene / "cache")
     _, (site,) = read_sites(small_scene)
     textures = [photograph.grey(SMALL.longest_side) for photograph in packaged_photographs()["a"]]
-    keypoints = np.loadtxt(small_scene / "interest.txt")
+    frames = np.loadtxt(small_scene / "interest.txt")
     for image in (0, 3):
         view = render_view(site, textures, image)
-        x, y, orientation, log_scale = keypoints[keypoints[:, 0] == image, 1:].T
+        x, y, orientation, log_scale = frames[frames[:, 0] == image, 1:].T
         patches = cut(view, Keypoints(np.column_stack([x, y]), 2**log_scale, orientation))
         written = scene.patches[scene.image_ids == image]
         # The text files round frames to a thousandth of a pixel.
@@ -304,32 +304,32 @@ def test_an_occluded_point_gives_no_patch(monkeypatch: pytest.MonkeyPatch) -> No
     assert (owner >= 0).all()
     for point, index, frame in zip(points[reference], owner, frames[reference], strict=True):
         plane = site.planes[index]
-        for other in np.flatnonzero((points == point) & ~reference):
+        for row in np.flatnonzero((points == point) & ~reference):
             back = np.linalg.inv(plane_homography(plane, site.cameras[0]))
             texel = transfer(back, frame[None, :2])
-            target = transfer(plane_homography(plane, site.cameras[images[other]]), texel)
-            assert seen_planes(site, images[other], target) == [index]
-            assert np.abs(target - frames[other, :2]).max() < 5 * 2 ** frame[3]
+            target = transfer(plane_homography(plane, site.cameras[images[row]]), texel)
+            assert seen_planes(site, images[row], target) == [index]
+            assert np.abs(target - frames[row, :2]).max() < 5 * 2 ** frame[3]
 
 
 def test_sift_alone_finds_a_scene_as_hard_as_the_real_sets(tmp_path: Path) -> None:
     write_scene(tmp_path / "scene", "mini-b", packaged_photographs()["b"], SyntheticSize(pairs=700))
-    made = read_phototour(tmp_path / "scene", tmp_path / "cache")
+    scene = read_phototour(tmp_path / "scene", tmp_path / "cache")
     sift = cv2.SIFT_create()
     # The window of SIFT is 12 scales wide; here it is the whole patch.
     middle = cv2.KeyPoint(47.5, 47.5, 2 * 64 / 12, 0)
-    used, where = np.unique(np.r_[made.pairs.first, made.pairs.second], return_inverse=True)
+    used, rows = np.unique(np.r_[scene.pairs.first, scene.pairs.second], return_inverse=True)
     descriptors = np.stack(
         [
             sift.compute(cv2.copyMakeBorder(patch, 16, 16, 16, 16, cv2.BORDER_REPLICATE), [middle])[1][0]
-            for patch in made.patches[used]
+            for patch in scene.patches[used]
         ]
     )
     descriptors /= np.linalg.norm(descriptors, axis=1, keepdims=True)
-    first, second = where[: len(where) // 2], where[len(where) // 2 :]
+    first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     distance = np.linalg.norm(descriptors[first] - descriptors[second], axis=1)
-    threshold = np.quantile(distance[made.pairs.match], 0.95)
-    false_positives = (distance[~made.pairs.match] <= threshold).mean()
+    threshold = np.quantile(distance[scene.pairs.match], 0.95)
+    false_positives = (distance[~scene.pairs.match] <= threshold).mean()
     assert 0.15 < false_positives < 0.45
 
 
@@ -338,7 +338,7 @@ def plain_site(shape: tuple[int, int]) -> Site:
     return replace(site, photometry=(PLAIN,) * len(site.cameras))
 
 
-def test_a_rendered_view_shows_at_each_pixel_the_nearest_plane() -> None:
+def test_a_rendered_view_shows_the_nearest_plane_at_each_pixel() -> None:
     site = plain_site((160, 200))
     greys = np.linspace(10, 90, len(site.planes)).astype(np.uint8)
     photograph = np.zeros((160, 200), np.uint8)

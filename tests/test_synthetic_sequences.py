@@ -39,14 +39,14 @@ def homography_photographs() -> tuple[Photograph, ...]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything of three photographs, two of which show one thing."""
+    """All files of three photographs, two of which show one thing."""
     folder = tmp_path_factory.mktemp("sequences")
     write_hpatches(folder, homography_photographs()[:3], SMALL)
     return folder
 
 
-def test_a_view_is_where_its_homography_says_to_a_fraction_of_a_pixel() -> None:
-    # Discs keep their centres of gravity but for perspective, which is small within them.
+def test_a_view_follows_its_homography_to_a_fraction_of_a_pixel() -> None:
+    # Discs keep their centres of gravity up to perspective, which is small within a disc.
     centres = np.array([[60.0, 50], [150, 60], [90, 130], [160, 140]])
     rows, columns = np.mgrid[:200, :240]
     grey = np.full((200, 240), 20, np.uint8)
@@ -59,8 +59,8 @@ def test_a_view_is_where_its_homography_says_to_a_fraction_of_a_pixel() -> None:
             window = view[top : top + 19, left : left + 19].astype(float)
             bright = np.clip(window - 70, 0, None)
             down, right = np.mgrid[top : top + 19, left : left + 19]
-            found = (bright * right).sum() / bright.sum(), (bright * down).sum() / bright.sum()
-            np.testing.assert_allclose(found, (x, y), atol=0.25)
+            centroid = (bright * right).sum() / bright.sum(), (bright * down).sum() / bright.sum()
+            np.testing.assert_allclose(centroid, (x, y), atol=0.25)
 
 
 def test_the_reference_shows_the_photograph_and_nothing_else() -> None:
@@ -93,7 +93,7 @@ def test_a_lamp_lights_smoothly_and_more_on_its_side(seed: int, height: int, wid
 
 
 def numbered(name: str, folder: Path, shape: tuple[int, int] = (100, 160)) -> Photograph:
-    """A photograph of which every pixel is another one."""
+    """Return a photograph whose pixels all differ."""
     values = np.arange(shape[0] * shape[1]).reshape(shape)
     colour = np.stack([values % 256, values // 256, np.zeros_like(values)], axis=2).astype(np.uint8)
     path = folder / f"{name}.png"
@@ -103,7 +103,7 @@ def numbered(name: str, folder: Path, shape: tuple[int, int] = (100, 160)) -> Ph
 
 @pytest.fixture
 def pixels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Photographs are read as the numbers of their pixels, so that shared ones can be seen."""
+    """Read photographs as the numbers of their pixels, so that shared pixels show."""
 
     def grey(self: Photograph, longest_side: int) -> np.ndarray:
         colour = cv2.imread(str(self.path)).astype(np.float32)
@@ -123,7 +123,7 @@ def test_the_two_sequences_of_a_photograph_share_no_pixel(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("pixels")
-def test_a_photograph_that_is_alone_gives_two_things_without_a_shared_pixel(tmp_path: Path) -> None:
+def test_a_single_photograph_gives_two_things_without_a_shared_pixel(tmp_path: Path) -> None:
     halves = textures([numbered("alone", tmp_path)], 200)
     assert [half.name for half in halves] == ["alone_left", "alone_right"]
     assert halves[0].thing != halves[1].thing
@@ -152,17 +152,17 @@ def test_names_are_made_unique_and_fit_for_files() -> None:
     things=st.lists(st.integers(0, 29), min_size=2, max_size=30, unique=True),
     twins=st.booleans(),
 )
-def test_a_b_and_c_train_on_nothing_they_test(things: list[int], twins: bool) -> None:
-    shown = {f"p{thing}": f"p{thing}" for thing in things}
+def test_splits_a_to_c_train_on_nothing_they_test(things: list[int], twins: bool) -> None:
+    thing_of = {f"p{thing}": f"p{thing}" for thing in things}
     if twins:
-        shown = {"twin": f"p{things[0]}", **shown}
-    splits = make_splits(shown)
+        thing_of = {"twin": f"p{things[0]}", **thing_of}
+    splits = make_splits(thing_of)
     assert list(splits) == ["a", "b", "c", "illum", "view", "full"]
-    everything = {f"{kind}_{name}" for kind, name in product("iv", shown)}
+    everything = {f"{kind}_{name}" for kind, name in product("iv", thing_of)}
     tested: set[str] = set()
     for name in "abc":
         split = splits[name]
-        assert {shown[s[2:]] for s in split.test}.isdisjoint(shown[s[2:]] for s in split.train)
+        assert {thing_of[s[2:]] for s in split.test}.isdisjoint(thing_of[s[2:]] for s in split.train)
         assert set(split.test) | set(split.train) == everything
         assert len(split.test) + len(split.train) == len(everything)
         assert split.train
@@ -175,9 +175,9 @@ def test_a_b_and_c_train_on_nothing_they_test(things: list[int], twins: bool) ->
 
 def test_split_a_tests_on_three_things_of_the_packaged_photographs() -> None:
     made = textures(homography_photographs(), 64)
-    shown = {texture.name: texture.thing for texture in made}
-    tested = make_splits(shown)["a"].test
-    assert len({shown[name[2:]] for name in tested}) == 3
+    thing_of = {texture.name: texture.thing for texture in made}
+    tested = make_splits(thing_of)["a"].test
+    assert len({thing_of[name[2:]] for name in tested}) == 3
 
 
 @pytest.mark.parametrize("name", ["a", "illum", "full"])
@@ -190,7 +190,7 @@ def test_every_split_is_read_back_with_its_tasks(written: Path, name: str) -> No
     assert 1 <= len(split.tasks.distractors) <= SMALL.distractors
 
 
-def test_a_sequence_depends_neither_on_those_beside_it_nor_on_what_lay_in_the_folder(
+def test_a_sequence_depends_neither_on_its_neighbours_nor_on_leftover_files(
     written: Path, tmp_path: Path
 ) -> None:
     stale = tmp_path / "sequences" / "v_stale"
@@ -209,7 +209,7 @@ def digest(folder: Path) -> dict[str, str]:
     }
 
 
-def test_the_same_seed_writes_the_same_bytes_and_another_one_others(tmp_path: Path) -> None:
+def test_a_seed_determines_the_bytes_and_another_seed_changes_them(tmp_path: Path) -> None:
     photographs, tiny = (
         homography_photographs()[:1],
         replace(SMALL, longest_side=100, patches_per_sequence=6),

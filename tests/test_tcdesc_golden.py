@@ -1,6 +1,6 @@
 """The study's TCDesc against the literal float64 transcription of it.
 
-`literal_tcdesc` was written from the paper alone, by somebody who had not seen the library.
+`literal_tcdesc` was written from the paper alone, by an author who had not seen the library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAIRS, LENGTH, NEIGHBOURS, BINS = 10, 12, 4, 32
 # HN's ε, and DSM's, under the root.
 HN = {"k": NEIGHBOURS}
 DSM = {"k": NEIGHBOURS, "bins": BINS, "eps": literal.DSM_EPSILON}
-# By what is asked of our positive, what is asked of the transcription.
+# Case -> options of our positive, and options of the transcription.
 CASES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "as the paper": ({}, {}),
     "γ = 0.5": ({"gamma": 0.5}, {"gamma": 0.5}),
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
 
 
 def unit_pairs() -> torch.Tensor:
-    """(2, n, d) unit descriptors, float64; pairs are closer than others."""
+    """Return (2, n, d) unit descriptors, float64; pairs are closer than others."""
     random = torch.Generator().manual_seed(8)
     point = torch.randn((PAIRS, LENGTH), generator=random, dtype=torch.float64)
     noise = torch.randn((2, PAIRS, LENGTH), generator=random, dtype=torch.float64)
@@ -55,7 +55,7 @@ def unit_pairs() -> torch.Tensor:
 
 
 def compare(recipe: Recipe, options: literal.Options, loss: Callable) -> None:
-    """d⁺ of the pairs, the loss that a step minimises, and its slope along the sphere."""
+    """Compare d⁺ of the pairs, the loss that a step minimises, and its slope along the sphere."""
     leaf, built = unit_pairs().requires_grad_(), objective.build(recipe)
     if isinstance(built.loss, torch.nn.Module):
         built.loss.double()
@@ -67,9 +67,9 @@ def compare(recipe: Recipe, options: literal.Options, loss: Callable) -> None:
     np.testing.assert_allclose(triplets.positive.detach(), expected, rtol=0, atol=1e-9)
     assert total.item() == pytest.approx(loss(x, options), rel=0, abs=1e-9)
     for direction in np.random.default_rng(0).normal(size=(2, *x.shape)):
-        along = direction - (direction * x).sum(axis=2, keepdims=True) * x
-        slope = literal.slope_along(loss, x, along, options)
-        assert (leaf.grad.numpy() * along).sum() == pytest.approx(slope, rel=0, abs=1e-7)
+        tangent = direction - (direction * x).sum(axis=2, keepdims=True) * x
+        slope = literal.slope_along(loss, x, tangent, options)
+        assert (leaf.grad.numpy() * tangent).sum() == pytest.approx(slope, rel=0, abs=1e-7)
 
 
 def with_positive(base: Recipe, **options: object) -> Recipe:
@@ -78,19 +78,23 @@ def with_positive(base: Recipe, **options: object) -> Recipe:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_loss_of_hardnet_and_its_slope_are_the_literal_ones(case: str) -> None:
-    options, asked = CASES[case]
-    compare(with_positive(TCDESC_HN, **options), literal.Options(**{**HN, **asked}), literal.loss_hn)
+def test_hardnets_loss_and_slope_match_the_literal_ones(case: str) -> None:
+    options, literal_options = CASES[case]
+    compare(
+        with_positive(TCDESC_HN, **options),
+        literal.Options(**{**HN, **literal_options}),
+        literal.loss_hn,
+    )
 
 
-def test_the_loss_of_dsm_and_its_slope_are_the_literal_ones() -> None:
+def test_dsms_loss_and_slope_match_the_literal_ones() -> None:
     recipe = with_positive(TCDESC_DSM)
     recipe = replace(recipe, loss=replace_options(recipe.loss, bins=BINS))
     compare(recipe, literal.Options(**DSM), literal.loss_dsm)
 
 
-def test_the_batch_is_one_on_which_small_errors_choose_nothing_else() -> None:
-    """No neighbour and no place in the histogram is so near another that rounding exchanges them."""
+def test_small_errors_change_no_choice_in_the_batch() -> None:
+    """No two neighbours, and no value and histogram node, are so near that rounding swaps them."""
     x = unit_pairs().numpy()
     assert min(literal.neighbour_gaps(side, NEIGHBOURS).min() for side in x) > 1e-6
     hardness = literal.dsm_hardness(x, literal.Options(**DSM))

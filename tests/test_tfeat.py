@@ -59,8 +59,8 @@ def literal(patch: np.ndarray, state: dict[str, torch.Tensor], unbiased: bool = 
 
 
 def test_descriptors_are_those_of_a_literal_transcription_of_the_network(network):
-    some = patches(3, 2)
+    images = patches(3, 2)
     with torch.no_grad():
-        found = network(some)
-    for patch, descriptor in zip(some, found, strict=True):
+        descriptors = network(images)
+    for patch, descriptor in zip(images, descriptors, strict=True):
         np.testing.assert_allclose(descriptor, literal(patch[0].numpy(), published()), atol=1e-5)

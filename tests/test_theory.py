@@ -39,10 +39,10 @@ def few_pairs() -> unbiasedness.Pairs:
 simplices = st.lists(st.floats(0.05, 1.0), min_size=6, max_size=6).map(lambda v: np.array(v) / sum(v))
 
 
-def test_computations_are_json_repeat_and_fit_a_probe():
+def test_computations_are_json_repeatable_and_fit_a_probe():
     numbers, arrays = computed("unbiasedness")
-    again, arrays_again = unbiasedness.compute(**QUICK["unbiasedness"])
-    assert json.dumps(numbers, allow_nan=False) == json.dumps(again, allow_nan=False)
+    numbers_again, arrays_again = unbiasedness.compute(**QUICK["unbiasedness"])
+    assert json.dumps(numbers, allow_nan=False) == json.dumps(numbers_again, allow_nan=False)
     for key, array in arrays.items():
         np.testing.assert_array_equal(array, arrays_again[key])
     for name in ("theorem_2", "unbiasedness", "output_gradient"):
@@ -64,12 +64,12 @@ def test_no_probabilities_have_less_variance_than_theorem_2s(p, alpha):
     losses, gradients = theorem_2.draw(6, 3)
     scale = theorem_2.needed_scale(losses, alpha)
     stated = losses ** (alpha - 1) * np.linalg.norm(gradients, axis=1)
-    least, found = theorem_2.variance(np.array([stated / stated.sum(), p]), scale, gradients)
-    assert least <= found * (1 + 1e-9)
+    least, variance = theorem_2.variance(np.array([stated / stated.sum(), p]), scale, gradients)
+    assert least <= variance * (1 + 1e-9)
     estimates = [w / q * g for w, q, g in zip(scale, p, gradients, strict=True)]
     mean = sum(q * g for q, g in zip(p, estimates, strict=True))
     by_hand = sum(q * sum((g - mean) ** 2) for q, g in zip(p, estimates, strict=True))
-    assert found == pytest.approx(by_hand)
+    assert variance == pytest.approx(by_hand)
 
 
 def test_the_needed_scale_is_eq_9():
@@ -78,14 +78,14 @@ def test_the_needed_scale_is_eq_9():
 
 def test_the_search_finds_cauchy_and_schwarzs_point_from_afar():
     factor = np.array([1.0, 3.0, 6.0])
-    found = theorem_2.search(factor, np.array([0.98, 0.01, 0.01]))
-    np.testing.assert_allclose(found, [0.1, 0.3, 0.6], atol=1e-6)
+    optimum = theorem_2.search(factor, np.array([0.98, 0.01, 0.01]))
+    np.testing.assert_allclose(optimum, [0.1, 0.3, 0.6], atol=1e-6)
 
 
 # Eq. 10
 
 
-def test_every_pair_of_a_class_is_there_with_its_own_distance():
+def test_every_pair_of_a_class_is_listed_with_its_distance():
     pairs = few_pairs()
     expected = [
         (c, a, i)
@@ -99,12 +99,12 @@ def test_every_pair_of_a_class_is_there_with_its_own_distance():
 
 def test_algorithm_1s_probabilities_are_a_random_class_a_random_anchor_and_eq_13():
     pairs = few_pairs()
-    found, _ = unbiasedness.drawn_and_weighted(pairs, 3.0, unbiasedness.RAW)
-    for q in range(len(found)):
-        same = [r for r in range(len(found)) if pairs.anchor[r] == pairs.anchor[q]]
+    probabilities, _ = unbiasedness.drawn_and_weighted(pairs, 3.0, unbiasedness.RAW)
+    for q in range(len(probabilities)):
+        same = [r for r in range(len(probabilities)) if pairs.anchor[r] == pairs.anchor[q]]
         z = sum(pairs.distance[r] ** 3 for r in same)
         by_hand = 1 / 4 / pairs.sizes[pairs.class_of[q]] * pairs.distance[q] ** 3 / z
-        assert found[q] == pytest.approx(by_hand)
+        assert probabilities[q] == pytest.approx(by_hand)
 
 
 @given(st.floats(0, 12))
@@ -117,7 +117,7 @@ def test_one_normaliser_gives_eq_10_and_z_over_d_restores_it_in_classes_of_one_s
         np.testing.assert_allclose(ratio, ratio[0], rtol=1e-9)
 
 
-def test_the_librarys_sampler_and_weights_come_out_at_the_enumerated_expectation():
+def test_the_librarys_sampler_and_weights_have_the_enumerated_expectation():
     pairs, generator = unbiasedness.draw((3,) * 8, seed=0), torch.Generator().manual_seed(0)
     patch = 3 * torch.randint(8, (20_000, 1), generator=generator) + torch.arange(3)
     counts = torch.full((len(patch),), 3)

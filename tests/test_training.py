@@ -1,4 +1,4 @@
-"""The training loop: what repeats, what resumes, what is refused."""
+"""The training loop: repeating, resuming, and refused input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lib.training import Trained, train
 TINY = replace(
     profiles.find("quick"),
     width=1 / 16,
-    # More pairs than TCDesc and SOSR look at as neighbours of one.
+    # More pairs than TCDesc and SOSR use as neighbours of one pair.
     budget=Budget(batch_pairs=20, epoch_pairs=100, epochs=2),
     stages=(0.0, 0.5, 1.0),
 )
@@ -38,14 +38,16 @@ def same_weights(one: Trained, other: Trained) -> bool:
 VARIANTS = (recipes.ADASAMPLE_TC, recipes.HYNET_TC, recipes.adasample(math.inf, "HT"))
 
 
-@pytest.mark.parametrize("recipe", [*recipes.RECIPES.values(), *VARIANTS], ids=lambda of: of.label)
+@pytest.mark.parametrize(
+    "recipe", [*recipes.RECIPES.values(), *VARIANTS], ids=lambda variant: variant.label
+)
 def test_every_recipe_trains_to_finite_weights(recipe: Recipe, small_set: PatchSet) -> None:
     trained = train(at_rate(recipe, 0.1), TINY, small_set, 0, max_steps=3)
     assert all(torch.isfinite(value).all() for value in trained.model.state_dict().values())
     assert trained.curve["step"] == [1, 2, 3]
 
 
-# One for each network, optimiser and kind of loss that the papers train.
+# A recipe for each network, optimiser and kind of loss that the papers train.
 PAPERS = (
     *("adasample_aug_gen", "dsm_binary_aug", "tcdesc_dsm_aug"),
     *("hynet_aug", "cs_l2net_aug", "doap_aug"),
@@ -88,32 +90,32 @@ def test_training_lowers_the_loss(name: str, rate: float, precision: str, small_
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_seed_others(small_set: PatchSet) -> None:
-    one, two = (train(ADASAMPLE, TINY, small_set, 3) for _ in range(2))
-    assert same_weights(one, two)
-    assert one.curve == two.curve
-    assert not same_weights(one, train(ADASAMPLE, TINY, small_set, 4))
+def test_the_same_seed_gives_the_same_bits_and_another_different_ones(small_set: PatchSet) -> None:
+    first, second = (train(ADASAMPLE, TINY, small_set, 3) for _ in range(2))
+    assert same_weights(first, second)
+    assert first.curve == second.curve
+    assert not same_weights(first, train(ADASAMPLE, TINY, small_set, 4))
 
 
 @pytest.mark.parametrize("reuse", [False, True])
 def test_a_killed_run_resumes_to_the_same_bits(reuse: bool, small_set: PatchSet, tmp_path: Path) -> None:
     recipe = replace(ADASAMPLE, sampler=replace_options(ADASAMPLE.sampler, reuse=reuse))
-    of, evaluate = (recipe, TINY, small_set, 0), partial(fpr95_of, small_set)
+    arguments, evaluate = (recipe, TINY, small_set, 0), partial(fpr95_of, small_set)
     checkpoint, steps = tmp_path / "run.pt", []
-    ours = resumed(
+    continued = resumed(
         7,
-        *of,
+        *arguments,
         checkpoint=checkpoint,
         on_step=lambda step, total: steps.append(step),
         evaluate=evaluate,
     )
-    straight = train(*of, evaluate=evaluate)
+    uninterrupted = train(*arguments, evaluate=evaluate)
     assert steps[0] == 7, "the step that was cut off is done again, those before it are not"
-    assert same_weights(ours, straight)
-    assert ours.curve == straight.curve
-    assert ours.epochs == straight.epochs
-    for stage, weights in straight.stages.items():
-        assert all(torch.equal(ours.stages[stage][name], value) for name, value in weights.items())
+    assert same_weights(continued, uninterrupted)
+    assert continued.curve == uninterrupted.curve
+    assert continued.epochs == uninterrupted.epochs
+    for stage, weights in uninterrupted.stages.items():
+        assert all(torch.equal(continued.stages[stage][name], value) for name, value in weights.items())
     assert checkpoint.exists(), "it goes when what training gave is kept elsewhere"
 
 
@@ -151,11 +153,11 @@ def test_a_loss_that_is_no_longer_finite_is_reported_with_its_step(small_set: Pa
         train(wild, TINY, small_set, 0)
 
 
-def test_the_curve_tells_the_exponent_of_adasample_and_of_nothing_else(small_set: PatchSet) -> None:
+def test_the_curve_has_an_exponent_for_adasample_alone(small_set: PatchSet) -> None:
     sampled = train(ADASAMPLE, TINY, small_set, 0).curve
     blind = train(recipes.HARDNET, TINY, small_set, 0).curve
     assert "exponent" not in blind
-    # λ / L_avg with L_avg moving by a tenth of each batch's loss from the first one's.
+    # λ / L_avg; L_avg starts at the first batch's loss and moves a tenth toward each batch's.
     average = sampled["loss"][0]
     for loss, exponent in zip(sampled["loss"], sampled["exponent"], strict=True):
         average = 0.9 * average + 0.1 * loss

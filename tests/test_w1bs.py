@@ -1,4 +1,4 @@
-"""W1BS: its layout, the embedded like of it, and mAUC against its definition, taken literally."""
+"""W1BS: its layout, the embedded set of its kind, and mAUC against its literal definition."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from lib.probes import w1bs_curves
 
 
 def literal_area(confidence: np.ndarray, right: np.ndarray, thresholds: np.ndarray) -> float:
-    """One threshold after the other, in plain Python."""
-    recall, beside = [], []
+    """Compute the area threshold by threshold, in plain Python."""
+    recall, error = [], []
     for threshold in thresholds:
-        accepted = [of for of in range(len(right)) if confidence[of] < threshold]
-        hits = sum(bool(right[of]) for of in accepted)
+        accepted = [index for index in range(len(right)) if confidence[index] < threshold]
+        hits = sum(bool(right[index]) for index in accepted)
         recall.append(hits / len(right))
-        beside.append(1 - (hits / len(accepted) if accepted else 1.0))
+        error.append(1 - (hits / len(accepted) if accepted else 1.0))
     trapezoids = [
-        (beside[i] - beside[i - 1]) * (recall[i] + recall[i - 1]) / 2 for i in range(1, len(recall))
+        (error[i] - error[i - 1]) * (recall[i] + recall[i - 1]) / 2 for i in range(1, len(recall))
     ]
     return sum(trapezoids)
 
 
-def of_numbers(values: np.ndarray):
-    """A describer that gives row i of the values for a patch whose first pixel is i."""
+def subject_of(values: np.ndarray):
+    """Return a subject with row i of the values for a patch whose first pixel is i."""
 
     def describe_(patches: np.ndarray) -> np.ndarray:
         return values[patches[:, 0, 0]]
@@ -52,26 +52,26 @@ def numbered(start: int, n: int) -> np.ndarray:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 40), st.sampled_from([0.1, 1.0, 5.0]))
-def test_areas_are_those_of_their_definition(seed: int, n: int, noise: float) -> None:
+def test_areas_follow_their_definition(seed: int, n: int, noise: float) -> None:
     rng = np.random.default_rng(seed)
     first = rng.standard_normal((n, 6)).astype(np.float32)
     second = (first + noise * rng.standard_normal((n, 6))).astype(np.float32)
-    found = w1bs.curve(of_numbers(np.concatenate([first, second])), numbered(0, n), numbered(n, n))
-    apart = cdist(first, second)
-    right = apart.argmin(axis=1) == np.arange(n)
-    near, far = np.sort(apart, axis=1)[:, :2].T
+    curve = w1bs.curve(subject_of(np.concatenate([first, second])), numbered(0, n), numbered(n, n))
+    distances = cdist(first, second)
+    right = distances.argmin(axis=1) == np.arange(n)
+    near, far = np.sort(distances, axis=1)[:, :2].T
     ratio = near / (far + 1e-12)
     thresholds = np.linspace(0, ratio.max(), 100)
     # A value on a threshold may round to either side of it.
     assume(np.abs(ratio[:, None] - thresholds[1:-1]).min() > 1e-5)
-    assert w1bs.area(*found) == pytest.approx(literal_area(ratio, right, thresholds), abs=1e-9)
+    assert w1bs.area(*curve) == pytest.approx(literal_area(ratio, right, thresholds), abs=1e-9)
 
 
-def test_all_wrong_has_no_area_and_recall_counts_every_patch() -> None:
+def test_wrong_matches_have_no_area_and_recall_counts_every_patch() -> None:
     values = np.eye(8, dtype=np.float32)
     turned = np.roll(values, 1, axis=0)
     recall, precision = w1bs.curve(
-        of_numbers(np.concatenate([values, turned])), numbered(0, 8), numbered(8, 8)
+        subject_of(np.concatenate([values, turned])), numbered(0, 8), numbered(8, 8)
     )
     assert recall.max() == 0
     assert (precision[0], precision[-1]) == (1.0, 1.0)
@@ -80,13 +80,13 @@ def test_all_wrong_has_no_area_and_recall_counts_every_patch() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded pairs of a photograph, that is of a quarter of it."""
-    made = tmp_path_factory.mktemp("w1bs")
+    """The embedded pairs of a quarter of one photograph."""
+    root = tmp_path_factory.mktemp("w1bs")
     grey = data.camera()
-    cv2.imwrite(str(made / "camera.png"), grey)
-    photograph = Photograph("camera", made / "camera.png", "CC0")
-    generator.write_w1bs(made / "set", [photograph], ImagesSize(longest_side=260))
-    return made / "set"
+    cv2.imwrite(str(root / "camera.png"), grey)
+    photograph = Photograph("camera", root / "camera.png", "CC0")
+    generator.write_w1bs(root / "set", [photograph], ImagesSize(longest_side=260))
+    return root / "set"
 
 
 def test_embedded_pairs_lie_in_the_released_layout(folder: Path) -> None:
@@ -100,26 +100,29 @@ def test_embedded_pairs_lie_in_the_released_layout(folder: Path) -> None:
         np.testing.assert_array_equal(column, first.reshape(-1, 41))
 
 
-def test_rows_of_both_columns_show_one_spot(folder: Path) -> None:
+def test_rows_of_both_columns_show_the_same_spot(folder: Path) -> None:
     for patches in layout.read_w1bs(folder).values():
-        first, second = (w1bs.at_64(of).reshape(-1, 64 * 64).astype(float) for of in patches)
-        alike = np.corrcoef(first, second)[: len(first), len(first) :]
-        others = np.median(alike)
-        # Tough jitter turns by 36 degrees in the standard deviation, which pixels do not forgive.
-        assert np.median(np.diag(alike)) > others + 0.2
+        first, second = (w1bs.at_64(side).reshape(-1, 64 * 64).astype(float) for side in patches)
+        correlations = np.corrcoef(first, second)[: len(first), len(first) :]
+        typical = np.median(correlations)
+        # Tough jitter turns with a standard deviation of 36 degrees, to which pixels are sensitive.
+        assert np.median(np.diag(correlations)) > typical + 0.2
 
 
 def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
-    one = layout.read_w1bs(folder)
+    pairs = layout.read_w1bs(folder)
     subject = Subject(partial(describe, sift.build()))
-    measured = w1bs.measure(subject, one)
+    measured = w1bs.measure(subject, pairs)
     assert measured["mauc"] == pytest.approx((measured["mauc.G"] + measured["mauc.L"]) / 2)
-    for (subset, name), patches in one.items():
+    for (subset, name), patches in pairs.items():
         curve = w1bs.curve(subject, *patches)
         assert measured[f"mauc.{subset}.{name}"] == pytest.approx(100 * w1bs.area(*curve))
     assert 0 < measured["mauc"] < 100
-    kept = w1bs_curves.probe(subject, one)
-    assert kept["subset"].tolist() == ["G", "L"]
-    assert kept["recall"].shape == kept["precision"].shape == (2, 100)
-    areas = [100 * w1bs.area(*of) for of in zip(kept["recall"], kept["precision"], strict=True)]
+    curves = w1bs_curves.probe(subject, pairs)
+    assert curves["subset"].tolist() == ["G", "L"]
+    assert curves["recall"].shape == curves["precision"].shape == (2, 100)
+    areas = [
+        100 * w1bs.area(*subset_curve)
+        for subset_curve in zip(curves["recall"], curves["precision"], strict=True)
+    ]
     np.testing.assert_allclose(areas, [measured["mauc.G"], measured["mauc.L"]], rtol=1e-3)

@@ -1,4 +1,4 @@
-"""Sets of whole images in a source: names, digests, generation, and released sets where they lie."""
+"""Sets of whole images in a source: names, digests, generation, and released sets in place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL = ImagesSize(longest_side=120)
 
 @pytest.fixture
 def released(tmp_path: Path) -> Path:
-    """A folder with the released Oxford Affine set, of one sequence, and nothing else."""
+    """A folder that holds only the released Oxford Affine set, of one sequence."""
     rng = np.random.default_rng(0)
     images = [rng.integers(0, 256, (50, 60)).astype(np.uint8) for _ in range(6)]
     write_oxford_sequence(
@@ -34,7 +34,7 @@ def test_every_kind_can_be_loaded_by_name(tmp_path: Path) -> None:
     assert sequences[0].images[0].is_relative_to(sets.folder_of("mini-oxford_affine"))
 
 
-def test_digests_tell_sizes_photographs_and_kinds_apart_and_make_nothing(tmp_path: Path) -> None:
+def test_digests_distinguish_sizes_photographs_and_kinds_and_write_nothing(tmp_path: Path) -> None:
     allotment = packaged_photographs()
     others = {**allotment, "homography": allotment["a"], "b": allotment["c"], "c": allotment["b"]}
     sets = [
@@ -42,16 +42,16 @@ def test_digests_tell_sizes_photographs_and_kinds_apart_and_make_nothing(tmp_pat
         WholeImages("mini", tmp_path, ImagesSize(), allotment),
         WholeImages("mini", tmp_path, SMALL, others),
     ]
-    digests = [of.digest(name) for of in sets for name in of.names]
+    digests = [image_set.digest(name) for image_set in sets for name in image_set.names]
     assert len(set(digests)) == len(digests)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_source_knows_its_own_sets_and_real_ones_beside(released: Path, tmp_path: Path) -> None:
+def test_a_source_has_its_own_sets_and_the_real_ones(released: Path, tmp_path: Path) -> None:
     source = open_source("mini", tmp_path / "data", SyntheticSize(), images=released)
     assert source.own_images.names == tuple(f"mini-{kind}" for kind in KINDS)
     assert source.real_images.names == ("real-oxford_affine",)
-    assert [one.folder.name for one in source.load("real-oxford_affine")] == ["graf"]
+    assert [sequence.folder.name for sequence in source.load("real-oxford_affine")] == ["graf"]
     assert source.scene_folder("real-oxford_affine") == released / "oxford_affine"
     with pytest.raises(ValueError, match=r"real-w1bs.*choose from.*mini-w1bs"):
         source.load("real-w1bs")
