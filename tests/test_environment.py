@@ -1,4 +1,4 @@
-"""requirements.txt is the one list of versions; services and hooks call what the README names."""
+"""requirements.txt is the one list of versions."""
 
 from __future__ import annotations
 

@@ -95,8 +95,9 @@ def test_networks_of_ubcs_patches_are_measured_on_released_scenes(
     for name in ("liberty", "notredame", "yosemite", "eth"):
         (tmp_path / name).mkdir()
     searched(monkeypatch)
-    for job in whole_images.hynet_table2(open_study(data=str(tmp_path))):
-        assert ("sfm", "ubc-eth") in job.measures
+    jobs = whole_images.hynet_table2(open_study(data=str(tmp_path)))
+    assert jobs
+    assert all(("sfm", "ubc-eth") in job.measures for job in jobs)
 
 
 def test_a_number_that_one_run_lacks_has_no_mean_and_no_verdict(study: Study) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import oracles
 import pytest
@@ -45,3 +47,5 @@ def test_dropout_is_the_recipes_and_acts_only_in_training(network):
     batch = patches(7, 2)
     with torch.no_grad():
         assert torch.equal(network(batch), network(batch))
+        training = copy.deepcopy(network).train()
+        assert not torch.equal(training(batch), training(batch))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from paper_records import followed
-from reporting_records import Run, outcomes, verdict
+from reporting_records import outcomes, verdict
 
-from lib.recipes import RECIPES
 from lib.statistics.intervals import Measured
 from lib.study.artefacts import hynet as artefacts
-from lib.study.artefacts.hynet import VARIANTS
 from lib.study.claims import HELD, NOT_HELD, NOT_JUDGED, Claim, read_claims
 from lib.study.claims.measured import values_of
 from lib.study.jobs import Job
@@ -53,21 +50,6 @@ def staged(study: Study, lowest: dict[str, int]) -> list[Record]:
         [base] = followed([job], level)
         runs.append(replace(base, content={**base.content, "metrics": metrics}))
     return runs
-
-
-def run(name: str, seed: int, measures: dict[str, dict] | None = None, **probes: dict) -> Run:
-    recipe, measures = RECIPES.get(name) or VARIANTS[name], measures or {}
-    job = Job(
-        name,
-        recipe.label,
-        recipe=recipe,
-        train_set="a",
-        seed=seed,
-        measures=tuple((module, test_set) for module in measures for test_set in SETS),
-        probes=tuple((probe, "a") for probe in probes),
-    )
-    content = {"metrics": dict.fromkeys(SETS, measures), "probes": {}}
-    return Run(job, Path("record.json"), content, arrays_of=probes)
 
 
 def test_every_claim_with_a_rule_has_a_verdict_where_all_has_three_seeds(seeded: Study) -> None:
@@ -204,4 +186,5 @@ def test_claims_name_keys_that_the_study_trains() -> None:
         if claim.metric in ("fpr95", "fpr95_by_epoch", *TASKS):
             assert {*claim.a, *claim.b, *claim.given} <= known, claim.id
     grid_claims = [claim for claim in read_claims("hynet", "Figure 5") if "grid" in claim.id]
+    assert grid_claims
     assert all({*claim.a, *claim.b} == set(artefacts.GRID) for claim in grid_claims)

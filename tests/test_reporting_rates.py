@@ -1,4 +1,4 @@
-"""Searches of learning rates as they are shown: valleys and own rates."""
+"""How a notebook shows searches of learning rates."""
 
 from __future__ import annotations
 

@@ -137,6 +137,7 @@ else:
         deadline = time.monotonic() + 60
         while len(list(tmp_path.glob("*.part/info.txt"))) < jobs and time.monotonic() < deadline:
             time.sleep(0.02)
+        assert process.poll() is None, "it was still preparing"
         process.send_signal(sent)
         process.wait(30)
     # Child processes end within moments of their parent.

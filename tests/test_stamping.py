@@ -84,7 +84,7 @@ def test_data_read_by_other_code_keeps_its_content(run: tuple[Study, Job, dict],
 def test_codes_are_compared_by_a_run_of_twenty_steps(
     run: tuple[Study, Job, dict], tmp_path: Path
 ) -> None:
-    setting, job, _ = run[0], *run[1:]
+    setting, job, _ = run
     (short,) = runs = short_runs([job, training_job(run[0], "hardnet", "mini-b", 1)], setting)
     assert (short.measures, short.probes) == (job.measures[-1:], job.probes[-1:])
     first, second = (replace(setting, folder=tmp_path / name) for name in ("first", "second"))

@@ -237,20 +237,20 @@ def test_numbers_of_other_data_are_not_shown(cold: tuple[Study, Job, Path]) -> N
     source = opened.source
     others = {**source.patches.photographs, "mini-b": source.patches.photographs["reserve-a"]}
     patches = replace(source.patches, photographs=others)
-    setting = elsewhere = replace(opened, source=replace(source, patches=patches))
-    assert {test_set for _, test_set in jobs.record_status(orb, setting).lacking} == {"mini-b"}
+    elsewhere = replace(opened, source=replace(source, patches=patches))
+    assert {test_set for _, test_set in jobs.record_status(orb, elsewhere).lacking} == {"mini-b"}
     assert find(elsewhere, orb) is None
-    carry_out(orb, setting)
+    carry_out(orb, elsewhere)
     second = find(elsewhere, orb)
     assert second.fpr95("mini-b") != first.fpr95("mini-b")
     assert second.fpr95("mini-a") == first.fpr95("mini-a")
     # The run was followed on that set, so its curves are of other data, too.
     # Trained on that set, it is another run.
-    assert jobs.record_status(job, setting).state == "other data"
+    assert jobs.record_status(job, elsewhere).state == "other data"
     assert find(elsewhere, job) is None
     assert to_do(elsewhere, [job]) == [job]
     trained_on_b = replace(job, train_set="mini-b")
-    assert jobs.record_path(trained_on_b, setting) != jobs.record_path(trained_on_b, opened)
+    assert jobs.record_path(trained_on_b, elsewhere) != jobs.record_path(trained_on_b, opened)
 
 
 def test_older_code_is_kept_and_marked_where_runs_are_costly(cold: tuple[Study, Job, Path]) -> None:
