@@ -331,8 +331,7 @@ def test_verdicts_wrong_by_chance_are_counted():
         }
     )
     assert claims.wrong_by_chance(table) == (
-        "A sentence can make several comparisons: 95% intervals decide 20 of 40 "
-        "(at most 2.0 wrong by chance)."
+        "95% intervals decide 20 of their 40 comparisons (at most 2.0 wrong by chance)."
     )
 
 

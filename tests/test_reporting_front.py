@@ -59,7 +59,7 @@ def test_a_sentence_holds_if_all_its_comparisons_do_and_the_longer_size_decides(
     assert counts.tolist() == [1, 0, 1, len(quoted) - 2]
     grounds = "0 by calculation (), 1 on planes, 0 on real places"
     decided = f"Of {len(quoted)} sentences, 1 are decided: {grounds}."
-    rest = rf"A sentence can make several comparisons: 95% intervals decide \d+ of {len(first) + 1} "
+    rest = rf"95% intervals decide \d+ of their {len(first) + 1} comparisons "
     assert re.match(rf"{re.escape(decided)} {rest}", chance)
 
 

@@ -362,8 +362,8 @@ def wrong_by_chance(table: pd.DataFrame) -> str:
     """
     judged = table[table["low"].notna() & (table["verdict"] != NOT_JUDGED)]
     decided = (judged["verdict"] != OPEN).sum()
-    head = f"A sentence can make several comparisons: {CONFIDENCE:.0%} intervals decide {decided} of"
-    return f"{head} {len(judged)} (at most {(1 - CONFIDENCE) * len(judged):.1f} wrong by chance)."
+    head = f"{CONFIDENCE:.0%} intervals decide {decided} of their {len(judged)} comparisons"
+    return f"{head} (at most {(1 - CONFIDENCE) * len(judged):.1f} wrong by chance)."
 
 
 def _by_rule(claim: Claim, methods: Methods) -> dict[str, object]:
