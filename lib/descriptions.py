@@ -42,8 +42,8 @@ class Triplets:
     """n matching pairs, each with a negative.
 
     Attributes:
-        descriptions: descriptors of the pairs, for losses that use the whole batch; None if the loss
-            uses distances alone (`drawn`).
+        descriptions: descriptors of the pairs, for losses that use the whole batch; None in
+            triplets that `drawn` makes for losses of distances alone.
         positive: (n,) distances of the matching pairs; TCDesc mixes a topology distance into them.
         negative: (n,) distances to the negatives.
         negatives: the mined negatives, or None; L_B takes s and d of one negative.
@@ -58,7 +58,7 @@ class Triplets:
 
 
 def drawn(positive: Tensor, negative: Tensor) -> Triplets:
-    """Return triplets with given distances (n,), to plot a loss that uses nothing else."""
+    """Return triplets with given distances (n,), for a loss that uses nothing else."""
     return Triplets(None, positive, negative, None, (positive - negative).detach())
 
 

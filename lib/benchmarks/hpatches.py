@@ -2,8 +2,8 @@
 
 The numbers follow the benchmark's Python code, even where its text says otherwise:
 
-- Verification ranks pairs by distance: all negatives with all positives (AUC), or with the first
-  int(0.2 n) positives of the file (AP). Negatives come before equally distant positives.
+- Verification ranks pairs by distance: all negatives with all n positives (AUC), or with the
+  first int(0.2 n) of the file (AP). Negatives come before equally distant positives.
 - Matching takes each patch's nearest neighbour in another image, the first of equally near ones, and
   ranks these. A match that a wrong neighbour hides counts as never retrieved.
 - Retrieval ranks a patch's five views before equally distant distractors. A pool of size m holds those

@@ -1,6 +1,6 @@
 """FPR95 and norms when the exposure of every pair's second patch is changed (HyNet, Sec. 3.1).
 
-Patches stay 8-bit images: grey levels are rounded and clipped to black and white. Apart from that, a
+Patches stay 8-bit images: grey levels are rounded and clipped to 0 to 255. Apart from that, a
 gain c has no effect: HyNet's input layer divides a patch by its root mean square, and L2-Net's input
 subtracts its mean and divides by its deviation, so both give the same for c p as for p, up to their ε.
 An offset passes HyNet's input layer, but not L2-Net's. A gamma passes both.

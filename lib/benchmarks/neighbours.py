@@ -24,9 +24,10 @@ ROUNDING = 2.0**-42
 
 
 def distances(first: Tensor, second: Tensor, pairs: Tensor) -> Tensor:
-    """Return (m,) float64 distances of pairs (m, 2) int64, rows of ``first`` (p, k), ``second`` (q, k).
+    """Return the distances of pairs, (m,) float64.
 
-    The order of additions is fixed, so on a CPU equal pairs have equal distances to the last bit.
+    Pairs, (m, 2) int64, are of rows of ``first`` (p, k) and rows of ``second`` (q, k). The order of
+    additions is fixed, so on a CPU equal pairs have equal distances to the last bit.
     """
     measured, step = [], max(1, PAIRS_BLOCK[first.device.type] // first.shape[1])
     for one, other in zip(*(rows.split(step) for rows in pairs.T.contiguous()), strict=True):
@@ -83,7 +84,7 @@ def columns_closer(
     ends: Sequence[int],
     views_first: bool = True,
 ) -> Tensor:
-    """Count the columns that are closer to a query than each of its views, by prefix of columns.
+    """Count the columns that come before each view of a query by distance, by prefix of columns.
 
     Args:
         queries: (m, k).

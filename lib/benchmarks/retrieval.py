@@ -15,10 +15,10 @@ most matches agree with is refitted to these; then a homography is fitted. The t
 (Hamming Embedding: Jégou, Douze and Schmid, ECCV 2008). Two features match if they have the same word
 and signatures h ≤ h_t bits apart. A match weighs exp(−(h / (b / 4))²); the n matches of one feature with
 one image weigh 1 / √n of their sum (burstiness). Images among the best 100 with 5 or more matches within
-h_t* are reliable. The query then takes over signatures of the words that most reliable images have,
-until it has half as many new words as it had words. Each word keeps one signature, the majority bit by
-bit. The new query is scored again, and a match now weighs its word's squared idf too. As in the authors'
-code, this idf affects neither the first ranking nor queries without reliable images. An image's sum is
+h_t* are reliable. The query then takes over signatures of words, those found in the most of these images
+first, until it has half as many new words as it had words. Each word keeps one signature, the majority
+bit by bit. The new query is scored again, and a match now weighs its word's squared idf too. As in the
+authors' code, this idf affects neither the first ranking nor queries without reliable images. An image's sum is
 divided by the root of the summed squared idf of its words, each counted once. With multiple assignment,
 a query's feature is assigned to its three nearest words.
 """
@@ -189,8 +189,8 @@ def learn(descriptors: Sequence[np.ndarray], words: int, bits: int) -> Vocabular
     """Learn a vocabulary from a collection's features.
 
     Args:
-        descriptors: (n_i, k) float32 of each image; `SAMPLED` times `words` of them are sampled, equally
-            many from each image that has enough.
+        descriptors: (n_i, k) float32 of each image; `SAMPLED` times `words` of them are sampled if
+            every image has its equal share; an image with fewer gives all it has.
         words: their number at most; fewer if there are fewer than `SAMPLED` features per word.
         bits: their number in a signature, k at most.
 

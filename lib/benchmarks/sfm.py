@@ -113,7 +113,7 @@ Pair = tuple[str, str]
 def matched(
     described: Mapping[str, Features], pairs: Iterable[Pair], ratio: float
 ) -> dict[Pair, np.ndarray]:
-    """Match pairs of images: (M, 2) int64 keypoints each, mutual nearest that pass the ratio test."""
+    """Match pairs of images: (M, 2) int64 keypoints each, mutual nearest within the ratio test."""
     matches = {}
     for first, second in pairs:
         both = match(described[first].descriptors, described[second].descriptors, ratio=ratio)

@@ -218,7 +218,8 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
     with this profile and data are executed again on the new reference, and their outputs stored.
 
     Args:
-        study: what was run. After executing, its folder holds no other tables and figures than its own.
+        study: what was run, with its results in its own folder. `execution.execute` removed there what
+            earlier executions had saved for these artefacts, so only the new tables and figures are left.
         selected: the artefacts.
     """
     from lib.study.report import execution, reference

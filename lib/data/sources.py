@@ -35,8 +35,8 @@ KINDS = {
     **dict.fromkeys(("oxford_affine", "w1bs"), (allotments.HOMOGRAPHY,)),
     **dict.fromkeys(("eth", "imc", "landmarks"), SCENES[1:]),
 }
-# Bytes. A digest of a released set covers the content of files up to this size; of larger files, which
-# are images, it covers only the size.
+# Bytes. A digest of released whole images covers the content of files up to this size; of larger files,
+# which are taken for images, it covers only the size.
 _SMALLEST_IMAGE = 100_000
 _READER, _WHOLE_IMAGES = "lib.data.phototour", "lib.data.whole_images"
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
@@ -382,9 +382,9 @@ class Source:
         """Load a set, generated and decoded first if needed.
 
         Returns:
-            For an HPatches split's test set, an `HPatchesSplit`; for its images, homography sequences;
-            for whole images, what the reader of their kind returns; otherwise, unions included, a
-            `PatchSet`.
+            For an HPatches split's test set, an `HPatchesSplit`; for the images of HPatches sets,
+            homography sequences; for a place's images, its `Scene`s; for whole images, what the reader
+            of their kind returns; otherwise, unions included, a `PatchSet`.
 
         Raises:
             ValueError: the source has no such set, or its files are damaged.

@@ -67,7 +67,7 @@ def union_digest(digests: Sequence[str]) -> str:
 
 
 def content_half(digest: str) -> str:
-    """Return the 8 hex digits that identify the photographs or files that a set is made of."""
+    """Return the 8 hex digits that identify what a set is made of and its size, or its files."""
     return digest[:HALF]
 
 

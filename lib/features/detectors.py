@@ -129,7 +129,7 @@ def detect(image: np.ndarray, detector: Detector) -> Regions:
     """Detect keypoints in a (H, W) uint8 image, the strongest first; there may be none.
 
     As in OpenCV and COLMAP, a DoG keypoint with several dominant gradients is returned once for each,
-    unless it gets an affine shape.
+    unless it gets an affine shape or `upright` is set.
 
     Raises:
         FileNotFoundError: the file of Key.Net's weights is missing.

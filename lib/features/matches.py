@@ -81,8 +81,8 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
         count: number of neighbours, c.
 
     Returns:
-        (n, c) float32 distances and (n, c) int64 indices of columns; NaN and -1 if there are fewer than
-        c columns.
+        (n, c) float32 distances and (n, c) int64 indices of columns; if there are fewer than c columns,
+        NaN and -1 for the missing neighbours.
 
     Raises:
         ValueError: as `match`.

@@ -4,8 +4,8 @@ hloc (Hierarchical-Localization, Sarlin et al., CVPR 2019) uses HDF5 files. ``fe
 per image, under its name: ``keypoints`` (N, 2), with the first pixel's centre at 0, 0; ``descriptors``
 (k, N); ``scores`` (N,); ``image_size`` (2,), width and height. ``matches.h5`` has a group per pair,
 ``NAME0/NAME1``, where slashes in names become dashes: ``matches0`` (N0,), the other image's keypoint or
--1, and ``matching_scores0`` (N0,), larger for better. ``pairs.txt`` names two images per line. All
-numbers have 32 bits; hloc itself writes 16.
+-1, and ``matching_scores0`` (N0,), larger for better. ``pairs.txt`` names two images per line.
+Numbers by keypoint have 32 bits; hloc itself writes 16.
 """
 
 import re

@@ -65,7 +65,7 @@ def describe(
     magnification: float = MAGNIFICATION,
     device: str = "cpu",
 ) -> Features:
-    """Find an image's keypoints and describe them with a network or a function of patches.
+    """Describe an image's keypoints, given or detected, with a network or a function of patches.
 
     Args:
         image, keypoints, magnification: as `image_features` takes them.

@@ -125,7 +125,7 @@ class FRNTLU(torch.autograd.Function):
 
 
 class _Rows:
-    """Maps (n, c, h, w) as rows of about `ROW` values per patch, each with the channels of some pixels.
+    """Maps (n, c, h, w) as several rows per patch, each of some pixels' channels, about `ROW` values.
 
     The channels of one pixel alone can be too few for a processor's vectors.
     """

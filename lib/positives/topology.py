@@ -33,7 +33,8 @@ class Topology(nn.Module):
         per: "sample" for Eq. 11's λ of each pair, "batch" for its mean over the batch; a constant for
             the gradient.
         mutual: which neighbours of a pair match. True: neighbours of a_i and of p_i that are each
-            other's nearest between the two sets. False: those whose own match is in the other set.
+            other's nearest among these neighbours. False: the j for which a_j is a neighbour of a_i
+            and p_j one of p_i.
         detached: whether neighbours are constants for the gradient.
     """
 

@@ -140,7 +140,8 @@ def per_sample_gradient_norms(
     """Compute ‖∇_θ L‖₂ of each triplet (Eq. 2), θ being all parameters of the network.
 
     One backward pass for many triplets gives the gradients at the convolutions' outputs. From these and
-    its inputs, a convolution's own backward pass gives each triplet's gradient of its weights.
+    its inputs, a convolution's own backward pass gives each triplet's gradient with respect to the
+    convolution's weights.
 
     Args:
         model: maps images (n, 1, 32, 32) to unit descriptors, in evaluation mode; all of its parameters

@@ -30,7 +30,7 @@ class Hardpos:
         self.distance, self.of = distance, of
 
     def choose(self, pool: Pool, describe: Callable[[], Tensor], generator: torch.Generator) -> Choice:
-        """Choose the farthest pair of each class, at random among equally far ones.
+        """Choose a pair of each class as ``of`` says, at random among equally far ones.
 
         Args:
             pool: candidates of n classes, at most c for each.

@@ -2,9 +2,9 @@
 
 The recipe is ``docs/extraction.md`` of hpatches-benchmark: regions are detected in the reference
 (`lib.data.hpatches.detection`), jittered there, and carried to each other image by its homography,
-exactly and point by point. Each of a sequence's 15 patch files has its own jitter; ``ref`` has none. A
-patch is the square around the region's disc: the centres of its outermost pixels lie 5 scales from the
-middle.
+exactly and point by point. Each of a sequence's 15 patch files other than ``ref`` has its own jitter;
+``ref`` has none. A patch is the square around the region's disc: the centres of its outermost pixels lie
+5 scales from the middle.
 
 Patches whose standard deviation is below 5 of 255 grey values are left out, as the release's authors
 say they did (hpatches-benchmark, issue 13). All files must have the same length, so a spot loses all its

@@ -25,8 +25,8 @@ proportions and the overlap at tough were fitted to the published AP of four des
 release's sequences (results/reference/hpatches_jitter; ranges and residuals are in
 notebooks/data/hpatches.ipynb, which names the commit that has the fit):
 
-- rotation: 23.2 degrees at hard (17.7 to 24.3 in fits that leave out a descriptor or a sequence;
-  10.35 before the fit);
+- rotation: 23.2 degrees at hard (17.7 to 24.3 in fits of all four that leave out a descriptor or a
+  sequence; 10.35 before the fit);
 - translation: none (0 to 7% of the loss of overlap in these fits; a third before the fit);
 - scale against anisotropy: not identified, so each keeps its share from before the fit;
 - median overlap at tough: 0.60 as before, since the fits give 0.600 to 0.625.
@@ -56,7 +56,7 @@ SMALLEST_SCALE = 1.6
 SMALLEST_HESSIAN = 2.5e-3
 SMALLEST_HARRIS = 8.2e-3
 DOG_CONTRAST = 0.03
-# Only the strongest Hessian detections, to bound memory on a huge image; 1 megapixel has 4 000.
+# Most Hessian detections, the strongest: bounds memory; a photograph of 1 megapixel has 4 000.
 MOST_DETECTIONS = 20_000
 _HARRIS_K = 0.05
 # The structure tensor's integration scale, in derivation scales, as in Mikolajczyk and Schmid.

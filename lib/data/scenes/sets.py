@@ -37,7 +37,8 @@ class SceneSets:
     """The sets of a folder of scenes.
 
     Attributes:
-        root: the folder of scenes, optionally with ``scenes.json``; None if only digests are wanted.
+        root: the folder of scenes, optionally with ``scenes.json``; None if only digests, or patch sets
+            made before, are wanted.
         folder: folder for the data made from the scenes.
         manifest: gives the places and what their sets contain, if there is no `root`.
     """

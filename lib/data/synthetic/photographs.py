@@ -111,9 +111,9 @@ def dealt(photographs: Sequence[Photograph]) -> Allotment:
     """Allot photographs to the parts in the order given.
 
     The first photographs are dealt to the scenes in turn. Then come a twentieth for the homography
-    sequences, a tenth for the reserve (at least two, but one of five photographs) and, of 20 photographs
-    or more, another tenth for the second reserve. All shares are rounded up. A reserve is two scenes, so
-    that a network trained on either is tested on the other.
+    sequences, a tenth for the reserve (at least two, but only one if there are five photographs) and, of
+    20 photographs or more, another tenth for the second reserve. All shares are rounded up. A reserve is
+    two scenes, so that a network trained on either is tested on the other.
     """
     n = len(photographs)
     homography, tenth = math.ceil(n / 20), max(2, math.ceil(n / 10))

@@ -71,7 +71,7 @@ DISPLAY_GAMMA = 2.2
 
 # Largest standard deviation of the sensor noise, grey levels.
 NOISE = 2.0
-# Largest error of yaw, pitch and roll in every image but the first.
+# Largest error of yaw, pitch and roll in every image but the first; none under compression.
 UNSTEADY = np.deg2rad(2.0)
 # Settings of the first image, and those that change in images 2 to 6: standard deviation of the defocus
 # (px), exposure (stops), JPEG quality, how many times smaller the poster is, and angles (degrees).
@@ -84,7 +84,7 @@ NUISANCES = {
     "viewpoint": {"tilt": (20, 30, 40, 50, 60)},
 }
 
-# Photographs of one thing, by name; no split separates them.
+# Photographs of one thing, by name; no split separates them unless there is no other thing.
 ONE_THING = {"motorcycle_left": "motorcycle", "motorcycle_right": "motorcycle"}
 
 

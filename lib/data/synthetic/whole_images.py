@@ -2,9 +2,9 @@
 
 **Oxford's affine set**: six images of a poster under one of five nuisances. From image to image, one of
 these grows: defocus, underexposure, JPEG compression, zoom and roll, or the angle to the poster's
-normal. All else stays about the same: small turns and noise are drawn for every image. The steps follow
-the description of the released sequences, which gives numbers for compression and zoom, and degrees for
-viewpoint.
+normal. All else stays about the same: small turns and noise are drawn for every image, except under
+compression, where the first image is stored at another quality. The steps follow the description of the
+released sequences, which gives numbers for compression and zoom, and degrees for viewpoint.
 
 The difficulty was set by looking at the images and by SIFT's score (kornia's), before any network of
 this study was measured on them. In percent, by Mikolajczyk's protocol for descriptors, on the packaged
@@ -224,7 +224,7 @@ def write_posed(folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Ca
 
 
 def covisibility(site: Site, first: int, second: int) -> float:
-    """Return the share of what a view sees of the wall that the other sees too, the smaller one."""
+    """Return the smaller share of what either view sees of the wall that the other sees too."""
     shares = []
     for view, other in ((first, second), (second, first)):
         camera = site.cameras[view]

@@ -122,8 +122,8 @@ def several(*rows: Row) -> Row:
 
 
 def option_runs(options: Options) -> Row:
-    """Return the runs of every option of every recipe, each recipe unchanged first, on the first train
-    set. An option trains at the rate that was found for the unchanged recipe."""
+    """Return a row with the runs of every option of every recipe, each recipe unchanged first, on the
+    first train set. An option trains at the rate that was found for the unchanged recipe."""
     return several(
         *(
             Runs([name], "test", OPTION_SEEDS, changes=changes)

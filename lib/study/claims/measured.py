@@ -94,8 +94,8 @@ def fpr95_by_column(runs: Runs, sets: Sequence[str]) -> Methods:
 def by_method(
     table: pd.DataFrame, drawn: np.ndarray | None = None, freedom: float = math.inf
 ) -> Methods:
-    """Return each method of a frame of `frames.wide`, with one column per cell, by its key. The method's
-    resamples are (kinds, runs, cells, B), with so many degrees of freedom."""
+    """Return each method of a frame of `frames.wide`, with one column per cell, by its key. `drawn` are
+    resamples of all rows, (kinds, runs, cells, B) or None, with `freedom` degrees of freedom."""
     measured = {}
     rows = pd.Series(range(len(table)), table.index)
     for (key, label), own in rows.groupby(level=frames.METHOD, sort=False):

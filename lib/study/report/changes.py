@@ -64,7 +64,9 @@ def methods(runs: Runs) -> Methods:
 def over_triplets(
     distances: np.ndarray, numbers: Callable[[np.ndarray], np.ndarray], **about: object
 ) -> Measured:
-    """Compute numbers from each run's triplets, with resamples of the triplets that all runs share.
+    """Compute numbers from each run's triplets, with resamples of these triplets.
+
+    The same indices are drawn for every run.
 
     Args:
         distances: (…, seeds, T).

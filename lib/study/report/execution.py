@@ -112,8 +112,8 @@ def _execute(notebook: Path, copy: Path, parameters: Mapping, write_page: Callab
         _kernel.cache_clear()
         run_sync(kernel.shutdown_kernel)(now=True)
         if isinstance(error, papermill.PapermillExecutionError):
-            # The index starts at 0 with the parameter cell that papermill added, so it starts at 1 for
-            # the committed cells.
+            # The index counts from 0 and includes the parameter cell that papermill added. For the
+            # committed cells below that one it therefore counts from 1.
             raise RuntimeError(f"cell {error.cell_index}, {error.ename}: {error.evalue}") from error
         raise
     finally:

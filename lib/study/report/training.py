@@ -42,7 +42,7 @@ TOO_SHORT = "the quick training is too short to overfit, whatever the loss"
 def rate_searches(study: Study) -> pd.DataFrame:
     """Return all recorded runs of the learning rate searches, recipes in the order of `SEARCHED`.
 
-    Each was trained on one reserve scene and tested on the other.
+    Each was trained and tested on one of `searches.pairs_of_sets`.
 
     Returns:
         "recipe" (its label), "rate", "train_set", "seed", "FPR95 (%)" and "spread": the measures of
