@@ -18,10 +18,9 @@ one image weigh 1 / √n of their sum (burstiness). Images among the best 100 wi
 h_t* are reliable. The query then takes over signatures of words, those found in the most of these images
 first, until it has half as many new words as it had words. Each word keeps one signature, the majority
 bit by bit. The new query is scored again, and a match now weighs its word's squared idf too. As in the
-authors' code, this idf affects neither the first ranking nor queries without reliable images. An image's sum is
-divided by the root of the summed squared idf of its words, each counted once. With multiple assignment,
-a query's feature is assigned to its three nearest words.
-"""
+authors' code, this idf affects neither the first ranking nor queries without reliable images. An image's
+sum is divided by the root of the summed squared idf of its words, each counted once. With multiple
+assignment, a query's feature is assigned to its three nearest words."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def update_reference(study: Study, selected: Mapping[str, Artefact]) -> None:
 
     Args:
         study: what was run, with its results in its own folder. `execution.execute` removed there what
-            earlier executions had saved for these artefacts, so only the new tables and figures are left.
+            earlier executions had saved for these artefacts, so only new tables and figures are left.
         selected: the artefacts.
     """
     from lib.study.report import execution, reference
