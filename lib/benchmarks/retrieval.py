@@ -20,7 +20,8 @@ first, until it has half as many new words as it had words. Each word keeps one 
 bit by bit. The new query is scored again, and a match now weighs its word's squared idf too. As in the
 authors' code, this idf affects neither the first ranking nor queries without reliable images. An image's
 sum is divided by the root of the summed squared idf of its words, each counted once. With multiple
-assignment, a query's feature is assigned to its three nearest words."""
+assignment, a query's feature is assigned to its three nearest words.
+"""
 
 from __future__ import annotations
 
