@@ -39,8 +39,8 @@ def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 def start() -> None:
     """Start the process that the others are forked from.
 
-    Its environment says where modules are, and keeps what C libraries write to stderr out of the outputs of
-    cells, as in any test.
+    Its environment says where modules are, and keeps what C libraries write to stderr out of the outputs
+    of cells, as in any test.
     """
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_CURRENT_TEST": "a notebook"}
