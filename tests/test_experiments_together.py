@@ -52,10 +52,10 @@ def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
         return {"0.1": fpr95.get(name, 8.0), "0.2": 9.9}
 
     monkeypatch.setattr(together, "searched_fpr95", search)
-    optimisers = together.optimiser_on_reserve(study)
-    assert optimisers["DSM+"] == "sgd"
-    assert optimisers["HyNet+"] == "adam"
-    assert len(optimisers) == len(together.SWAPPED)
+    keys = together.suited_keys(study)
+    assert keys["dsm_long"] == "dsm_long"
+    assert keys["equal_hynet_aug"] == "equal_hynet_aug"
+    assert list(keys) == list(together.EQUAL)
 
 
 def test_every_method_whose_sgd_is_dampened_has_a_twin_with_that_of_dsm():

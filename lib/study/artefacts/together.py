@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
-from lib.study.artefacts.rows import HANDCRAFTED, Runs, measured, several
+from lib.study.artefacts.rows import HANDCRAFTED, OPTION_SEEDS, Runs, measured, several
 from lib.study.artefacts.searches import searched_fpr95
 from lib.study.jobs import Job
 from lib.study.open import ROOT, Study
@@ -79,13 +79,20 @@ def orders(study: Study) -> list[Job]:
     """Jobs of every method at its own learning rate, on the first train set, with its own optimiser and
     with the other one. The quick size has only the own optimiser, since searches for the other would
     take longer than all its other work; as its runs are short, it trains on each set in turn. On real
-    places SIFT, RootSIFT and the committed networks are measured too."""
-    quick = study.profile.name == "quick"
+    places SIFT, RootSIFT and the committed networks are measured too, and longer profiles also train on
+    the other places, each method with the optimiser that suits it."""
+    quick, places = study.profile.name == "quick", study.source.scenes is not None
     jobs = Runs(EQUAL, recipes=EQUAL, hpatches="a", sets="all" if quick else "first")(study)
-    if study.source.scenes is not None:
+    if places:
         networks = sorted(ROOT.glob("networks/*/*.safetensors"))
         jobs += Runs(handcrafted=HANDCRAFTED)(study, networks)
-    return jobs if quick else jobs + Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
+    if quick:
+        return jobs
+    jobs += Runs(SWAPPED, recipes=SWAPPED, hpatches="a")(study)
+    if places:
+        suited = suited_keys(study).values()
+        jobs += Runs(suited, most=OPTION_SEEDS, sets=study.source.sets[1:], recipes=ALIKE)(study)
+    return jobs
 
 
 def equal_footing(study: Study) -> list[Job]:
@@ -98,7 +105,7 @@ def equal_footing(study: Study) -> list[Job]:
 
 
 # Methods that are also trained longer, and how many times as long.
-LONGER = ("equal_hardnet_aug", "equal_sosnet_aug", "tcdesc_dsm_aug")
+LONGER = ("equal_hardnet_aug", "dsm_long", "equal_sosnet_aug", "equal_hynet_aug", "tcdesc_dsm_aug")
 TIMES = 4
 
 
@@ -112,20 +119,19 @@ def duration(study: Study) -> list[Job]:
     return several(short, replace(short, methods=[*LONGER, *others], overrides=overrides))(study)
 
 
-def optimiser_on_reserve(study: Study) -> dict[str, str]:
-    """Return, by the method's label, the optimiser whose search reached the lower FPR95 on the reserve:
-    Adam or SGD, which has no dampening on real places.
+def suited_keys(study: Study) -> dict[str, str]:
+    """Return, by the key of each method, the key of its run with the optimiser whose search reached the
+    lower FPR95 on the reserve: Adam or SGD, which has no dampening on real places.
 
     Raises:
         NoSearch: one of the searches is not on record.
     """
-    suited, on_places = {}, study.source.scenes is not None
+    on_places = study.source.scenes is not None
     undamped = {key: other for other, key in UNDAMPED_KEYS.items() if on_places}
-    for other, key in SWAPPED_KEYS.items():
-        searched = (undamped.get(key, key), other)
-        lowest = {n: min(searched_fpr95(study, n).values()) for n in searched}
-        suited[EQUAL[key].label] = ALIKE[min(lowest, key=lowest.get)].optimizer.name
-    return suited
+    return {
+        key: min(undamped.get(key, key), other, key=lambda n: min(searched_fpr95(study, n).values()))
+        for other, key in SWAPPED_KEYS.items()
+    }
 
 
 # How hard each level of HPatches' patches is for SIFT.
