@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import chdir
+from contextlib import chdir, suppress
 from functools import partial
 from multiprocessing import forkserver, get_context
 from pathlib import Path
+from queue import Empty
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -24,9 +25,10 @@ from jupyter_client.connect import write_connection_file
 FORKING = get_context("forkserver")
 FORKING.set_forkserver_preload(
     [
-        *("ipykernel.kernelapp", "seaborn", "lib.study.report.together", "lib.study.report.artefact"),
-        # The first step of any training imports torch._inductor.
-        *("lib.study.runs", "parsed", "torch._inductor"),
+        *("ipykernel.debugger", "ipykernel.kernelapp", "parsed", "seaborn"),
+        *("lib.study.report.artefact", "lib.study.report.together", "lib.study.runs"),
+        # The first step of any training imports it.
+        "torch._inductor",
     ]
 )
 
@@ -44,6 +46,8 @@ def start() -> None:
     """
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_CURRENT_TEST": "a notebook"}
+    # The kernels' debugger would print a hint at each import.
+    environment["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
     with patch.dict(os.environ, environment):
         forkserver.ensure_running()
 
@@ -63,7 +67,12 @@ def start_new_kernel(
     client = BlockingKernelClient(connection_file=file)
     client.load_connection_file()
     client.start_channels()
-    client.wait_for_ready(timeout=startup_timeout)
+    # nbval waits a second for each message that was published before this subscription arrived.
+    while True:
+        client.kernel_info(reply=True, timeout=startup_timeout)
+        with suppress(Empty):
+            client.get_iopub_msg(timeout=0.05)
+            break
 
     def end(now: bool) -> None:
         process.kill()

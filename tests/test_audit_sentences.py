@@ -15,11 +15,12 @@ import pytest
 
 from lib.statistics import significance
 from lib.study.audit import CONTRADICTS, FAILS, HOLDS, PART, UNKNOWN, judged, verdict
+from lib.study.claims import read_rows
 from lib.study.printed import all_cells
 
 CELLS = all_cells()
 WEIGHTS = ("conclusion", "number", "digit")
-ROWS = judged(CELLS)
+ROWS = read_rows().query("kind != 'finding'")
 TEXTS = {"adasample": "adasample.md", "dsm": "dsm.md", "hynet": "hynet.txt", "tcdesc": "tcdesc.md"}
 with_texts = pytest.mark.skipif(not papers_text.FOLDER, reason="PAPERS names no folder with the texts")
 
@@ -30,20 +31,25 @@ def excluded(paper: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if row["paper"] == paper]
 
 
-def test_each_faulty_sentence_and_no_other_has_one_weight_and_one_remainder():
-    assert set(ROWS["verdict"]) == {HOLDS, FAILS, PART, CONTRADICTS, UNKNOWN}
-    readings = ROWS["quote"] == ""
-    assert (ROWS.loc[readings, "weight"] == "").all()
-    for _, rows in ROWS[~readings].groupby(["paper", "quote"]):
+@pytest.fixture(scope="module")
+def verdicts():
+    return judged(CELLS)
+
+
+def test_each_faulty_sentence_and_no_other_has_one_weight_and_one_remainder(verdicts):
+    assert set(verdicts["verdict"]) == {HOLDS, FAILS, PART, CONTRADICTS, UNKNOWN}
+    readings = verdicts["quote"] == ""
+    assert (verdicts.loc[readings, "weight"] == "").all()
+    for _, rows in verdicts[~readings].groupby(["paper", "quote"]):
         faulty = rows["verdict"].iloc[0] in (FAILS, PART, CONTRADICTS)
         assert rows["verdict"].nunique() == 1
         assert rows["weight"].isin(WEIGHTS).sum() == rows["left"].str.endswith(".").sum() == faulty
         assert (rows["weight"] != "").sum() == (rows["left"] != "").sum() == faulty
-    assert ROWS["id"].is_unique
+    assert verdicts["id"].is_unique
 
 
-def test_a_sentence_that_holds_for_a_part_has_one_verdict():
-    verdicts = ROWS.set_index("id")["verdict"]
+def test_a_sentence_that_holds_for_a_part_has_one_verdict(verdicts):
+    verdicts = verdicts.set_index("id")["verdict"]
     # Ahead in sparse points on every scene, in registered images not on every large one.
     assert verdicts["hynet-p-more-points"] == verdicts["hynet-p-more-images"] == PART
 

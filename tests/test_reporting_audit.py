@@ -17,12 +17,16 @@ from lib.study.report.frames import COLUMN_NAMES
 coarse = st.integers(0, 6).map(float)
 fives = st.lists(coarse, min_size=5, max_size=5)
 SCIPY_DEFAULT = "normal, continuity + ties"
-EVERY, P = significance.mann_whitney_outcomes(5, 5)
 
 
 def tied_groups(values) -> str:
     counts = (values.count(value) for value in set(values))
     return "+".join(map(str, sorted((count for count in counts if count > 1), reverse=True)))
+
+
+@pytest.fixture(scope="module")
+def five_against_five():
+    return significance.mann_whitney_outcomes(5, 5)
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +43,16 @@ def test_the_papers_columns_keep_their_values_under_the_short_names(paper):
 
 @given(lower=fives, higher=fives)
 @settings(deadline=None, max_examples=40)
-def test_each_form_gives_the_p_of_the_values_themselves(lower, higher):
+def test_each_form_gives_the_p_of_the_values_themselves(five_against_five, lower, higher):
+    outcomes, p_values = five_against_five
     exact, above = exact_by_hand(lower, higher), exact_by_hand(higher, lower)
     [index, *_] = np.flatnonzero(
-        (EVERY["ties"] == tied_groups([*lower, *higher]))
-        & (EVERY["u"] == u_by_hand(lower, higher))
-        & np.isclose(EVERY["at_most"], exact)
-        & np.isclose(EVERY["at_least"], above)
+        (outcomes["ties"] == tied_groups([*lower, *higher]))
+        & (outcomes["u"] == u_by_hand(lower, higher))
+        & np.isclose(outcomes["at_most"], exact)
+        & np.isclose(outcomes["at_least"], above)
     )
-    p, less = P.iloc[index], normal_by_hand(lower, higher, 0.5)
+    p, less = p_values.iloc[index], normal_by_hand(lower, higher, 0.5)
     assert p["exact", 1] == pytest.approx(exact)
     assert p["exact", 2] == pytest.approx(min(1, 2 * min(exact, above)))
     assert p["normal, ties", 1] == pytest.approx(normal_by_hand(lower, higher, 0.0))
