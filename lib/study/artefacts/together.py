@@ -97,9 +97,8 @@ def orders(study: Study) -> list[Job]:
 
 def equal_footing(study: Study) -> list[Job]:
     """Jobs of `orders` on the first train set and, at longer profiles on real places, of `UNDAMPED`."""
-    source, profile = study.source, study.profile
-    jobs = [job for job in orders(study) if job.train_set in (source.sets[0], None)]
-    if source.scenes is None or profile.name == "quick":
+    jobs = [job for job in orders(study) if job.train_set in (study.source.sets[0], None)]
+    if study.source.scenes is None or study.profile.name == "quick":
         return jobs
     return jobs + Runs(UNDAMPED, recipes=UNDAMPED)(study)
 
