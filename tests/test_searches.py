@@ -22,7 +22,10 @@ from lib.study.open import Study, open_study
 
 # Methods with another optimiser than their authors' are trained at an evening's size alone. So are the
 # controls of AdaSample and TCDesc, except that of TCDesc's Table III.
-CONTROLS = {key for paper in (adasample, tcdesc) for keys in paper.CONTROLLED.values() for key in keys}
+CONTROLS = {
+    *(key for paper in (adasample, tcdesc) for keys in paper.CONTROLLED.values() for key in keys),
+    *adasample.OTHER_LAMBDAS,
+}
 CONTROLS = (CONTROLS | hynet.CONTROLS.keys()) - EQUAL.keys() - {"tc_control"}
 QUICK = sorted(SEARCHED.keys() - SWAPPED.keys() - UNDAMPED.keys() - CONTROLS)
 RUN = {"seed": 0, "train_set": "reserve-a", "test_set": "reserve-b"}

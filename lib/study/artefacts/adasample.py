@@ -171,6 +171,8 @@ CONTROLLED = {
 _SAMPLED = {"pair_weight": None}
 _RANDOM = {**_SAMPLED, "sampler": part("random_pair")}
 _PHOTOGRAPHED = {"generate": None}
+# By key of a search, λ of a recipe like AdaSample+*'s on equal footing with Adam, which has λ = 10.
+OTHER_LAMBDAS = {"ada_lambda_2": 2.0, "ada_lambda_5": 5.0, "ada_lambda_20": 20.0}
 _CONTROLS = variants(
     ALIKE["equal_adasample_aug_gen_adam"],
     {
@@ -179,6 +181,7 @@ _CONTROLS = variants(
         "ada_random": ("random positives, none generated, Adam", _RANDOM | _PHOTOGRAPHED),
         "ada_sampled": ("w_i = 1, none generated, Adam", _SAMPLED | _PHOTOGRAPHED),
         "ada_weighted": ("none generated, Adam", _PHOTOGRAPHED),
+        **{key: (f"λ = {lam:g}, Adam", {"sampler": {"lam": lam}}) for key, lam in OTHER_LAMBDAS.items()},
     },
 )
 # The separate effects of AdaSample's loss, its sampling, its weights and generated positives.

@@ -20,7 +20,7 @@ from lib.study.claims import Claim, Methods, Values
 from lib.study.claims.measured import by_method, fpr95_by_column, hpatches_by_task, values_of
 from lib.study.open import Runs, Study
 from lib.study.report import frames
-from lib.study.report.changes import intervals, levels, with_tests
+from lib.study.report.changes import levels, with_tests
 
 FPR95, FPR95_WIDE, PHOTOGRAPHS = "FPR95", "FPR95 of wide pairs", "matching of photographs"
 BASE = "HardNet+"
@@ -216,8 +216,8 @@ def cost(runs: Runs, methods: Methods) -> pd.DataFrame:
 
     Returns:
         By "method", "ms", the milliseconds of a step in its fastest run, which other work on the machine
-        slowed least; "times", the multiple of HardNet+'s; and the "ratio" of its FPR95 to HardNet+'s
-        with its interval, by the `residual` as in `pairs`.
+        slowed least; "times", the multiple of HardNet+'s; and the "ratio" of its geometric-mean FPR95 to
+        HardNet+'s, whose interval `pairs` has.
     """
     own = frames.by_label(runs)
     fastest = {
@@ -228,8 +228,5 @@ def cost(runs: Runs, methods: Methods) -> pd.DataFrame:
     }
     table = pd.DataFrame({"ms": fastest}).rename_axis("method")
     table["times"] = table["ms"] / fastest[BASE]
-    scaled = on_scale(FPR95, methods)
-    spread = residual(scaled.values())
-    base = scaled.pop(BASE)
-    ratios = {label: difference(method, base, spread) for label, method in scaled.items()}
-    return table.join(intervals(ratios, "ratio"))
+    rates = np.exp(lower_better(FPR95, methods))
+    return table.assign(ratio=rates / rates[BASE])
