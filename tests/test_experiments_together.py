@@ -11,7 +11,7 @@ from small_study import training_job
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, TCDESC_DSM, part, values
 from lib.study.artefacts import together
 from lib.study.jobs import record_path
-from lib.study.open import Study
+from lib.study.open import Study, open_study
 
 SHARED = {"model", "points", "augment", "schedule", "budget"}
 
@@ -56,6 +56,20 @@ def test_the_optimiser_that_suits_a_method_is_the_one_whose_search_went_lower(
     assert keys["dsm_long"] == "dsm_long"
     assert keys["equal_hynet_aug"] == "equal_hynet_aug"
     assert list(keys) == list(together.EQUAL)
+
+
+def test_each_method_is_trained_on_the_second_real_place_with_the_optimiser_that_suits_it():
+    on_places = open_study("evening", "scenes")
+    first, second, *_ = on_places.source.sets
+    jobs = together.orders(on_places)
+    chosen = together.suited_keys(on_places).values()
+    assert {job.name for job in jobs if job.train_set == second} == set(chosen)
+    recipes = {job.name: job.recipe for job in jobs if job.train_set == first}
+    for job in jobs:
+        if job.train_set == second:
+            assert job.recipe == recipes[job.name], "at the same learning rate"
+            assert first in job.sets_of("fpr95")
+            assert second not in job.sets_of("fpr95")
 
 
 def test_every_method_whose_sgd_is_dampened_has_a_twin_with_that_of_dsm():
