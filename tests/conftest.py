@@ -37,9 +37,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     nbval = sys.modules.get("nbval.kernel")
-    if nbval is not None:
+    executes = hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    if nbval is not None and executes:
         # This import takes seconds.
         from forked import start, start_new_kernel
 
