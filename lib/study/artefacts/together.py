@@ -104,7 +104,7 @@ def equal_footing(study: Study) -> list[Job]:
 
 
 # Methods that are also trained longer, and how many times as long.
-LONGER = ("equal_hardnet_aug", "equal_sosnet_aug", "equal_hynet_aug", "tcdesc_dsm_aug")
+LONGER = ("equal_hardnet_aug", "dsm_long", "equal_sosnet_aug", "equal_hynet_aug", "tcdesc_dsm_aug")
 TIMES = 4
 
 
