@@ -171,7 +171,7 @@ CONTROLLED = {
 _SAMPLED = {"pair_weight": None}
 _RANDOM = {**_SAMPLED, "sampler": part("random_pair")}
 _PHOTOGRAPHED = {"generate": None}
-# By key of a search, λ of a recipe like AdaSample+*'s on equal footing with Adam, which has λ = 10.
+# By key, λ of a run like AdaSample+*'s on equal footing with Adam, which has λ = 10.
 OTHER_LAMBDAS = {"ada_lambda_2": 2.0, "ada_lambda_5": 5.0, "ada_lambda_20": 20.0}
 _CONTROLS = variants(
     ALIKE["equal_adasample_aug_gen_adam"],
@@ -184,9 +184,9 @@ _CONTROLS = variants(
         **{key: (f"λ = {lam:g}, Adam", {"sampler": {"lam": lam}}) for key, lam in OTHER_LAMBDAS.items()},
     },
 )
-# The separate effects of AdaSample's loss, its sampling, its weights and generated positives.
+# The separate effects of AdaSample's loss, its sampling, its weights and generated positives; and of λ.
 control = Runs(
-    [key for keys in CONTROLLED.values() for key in keys],
+    [*(key for keys in CONTROLLED.values() for key in keys), *OTHER_LAMBDAS],
     recipes={**ALIKE, **_CONTROLS},
     hpatches=HPATCHES_SPLIT,
 )
