@@ -152,9 +152,7 @@ TOPOLOGY_PAIRS = {
 
 
 # Each paper's loss, with topology and without.
-other_losses = Runs(
-    [name for both in TOPOLOGY_PAIRS.values() for name in both], recipes={**EQUAL, **VARIANTS}
-)
+other_losses = Runs(sum(TOPOLOGY_PAIRS.values(), ()), recipes={**EQUAL, **VARIANTS})
 
 
 # Choices that the paper leaves open and that are most likely to matter.
