@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lib.data.scenes.sets import IMAGES_OF, SHOWN, WIDE
 from lib.recipes import DSM, HYNET, RECIPES, TCDESC_BUDGET, Recipe, replace_options
-from lib.study.artefacts.rows import HANDCRAFTED, OPTION_SEEDS, Runs, measured, several
+from lib.study.artefacts.rows import HANDCRAFTED, OPTION_SEEDS, Runs, measured
 from lib.study.artefacts.searches import searched_fpr95
 from lib.study.jobs import Job
 from lib.study.open import ROOT, Study
@@ -103,19 +103,21 @@ def equal_footing(study: Study) -> list[Job]:
     return jobs + Runs(UNDAMPED, recipes=UNDAMPED)(study)
 
 
-# Methods that are also trained longer, and how many times as long.
+# Methods that are also trained longer.
 LONGER = ("equal_hardnet_aug", "dsm_long", "equal_sosnet_aug", "equal_hynet_aug", "tcdesc_dsm_aug")
-TIMES = 4
 
 
 def duration(study: Study) -> list[Job]:
-    """Jobs of `LONGER` with each optimiser, dampened and not, `TIMES` as long at the same learning rate;
-    and of all methods at the profile's length, whose spread over seeds the intervals use."""
-    short = Runs(ALIKE, recipes=ALIKE)
-    others = [other for other, key in (SWAPPED_KEYS | UNDAMPED_KEYS).items() if key in LONGER]
+    """Jobs of `LONGER` with each optimiser, dampened and not, four times as long at the same rate, those
+    without dampening also tested on the train set; and of all methods at the profile's length, whose
+    spread over seeds the intervals use."""
+    of_longer = [key for key in ALIKE if (SWAPPED_KEYS | UNDAMPED_KEYS).get(key, key) in LONGER]
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
-    overrides = {"budget": replace(budget, epochs=TIMES * budget.epochs)}
-    return several(short, replace(short, methods=[*LONGER, *others], overrides=overrides))(study)
+    overrides = {"budget": replace(budget, epochs=4 * budget.epochs)}
+    return Runs(ALIKE, recipes=ALIKE)(study) + [
+        job if job.name in UNDAMPED_KEYS.values() else measured(job, "fpr95_by_stage", [job.train_set])
+        for job in Runs(of_longer, recipes=ALIKE, overrides=overrides)(study)
+    ]
 
 
 def suited_keys(study: Study) -> dict[str, str]:
