@@ -111,12 +111,12 @@ def duration(study: Study) -> list[Job]:
     """Jobs of `LONGER` with each optimiser, dampened and not, four times as long at the same rate, those
     without dampening also tested on the train set; and of all methods at the profile's length, whose
     spread over seeds the intervals use."""
-    of_longer = [key for key in ALIKE if (SWAPPED_KEYS | UNDAMPED_KEYS).get(key, key) in LONGER]
+    longer = [key for key in ALIKE if (SWAPPED_KEYS | UNDAMPED_KEYS).get(key, key) in LONGER]
     budget = study.profile.budget_for(EQUAL["tcdesc_dsm_aug"])
     overrides = {"budget": replace(budget, epochs=4 * budget.epochs)}
     return Runs(ALIKE, recipes=ALIKE)(study) + [
         job if job.name in UNDAMPED_KEYS.values() else measured(job, "fpr95_by_stage", [job.train_set])
-        for job in Runs(of_longer, recipes=ALIKE, overrides=overrides)(study)
+        for job in Runs(longer, recipes=ALIKE, overrides=overrides)(study)
     ]
 
 
