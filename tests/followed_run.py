@@ -6,13 +6,11 @@ import multiprocessing
 import os
 import time
 from functools import partial
-from multiprocessing import forkserver
 from pathlib import Path
 
 from distributed import Worker, WorkerPlugin
-from forked import FORKING
+from forked import fork_tasks
 
-from lib import processes
 from lib.study.jobs import Job, Setting
 
 
@@ -20,9 +18,7 @@ class ForkedTasks(WorkerPlugin):
     """Fork the processes of a forked worker's tasks, which spares them the imports."""
 
     def setup(self, worker: Worker) -> None:
-        # The process that forked the worker still runs, but Python would start another.
-        forkserver.ForkServer.ensure_running = lambda server: None
-        processes.multiprocessing.get_context = lambda method: FORKING
+        fork_tasks()
 
 
 def followed(job: Job, setting: Setting, folder: Path) -> None:

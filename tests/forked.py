@@ -5,6 +5,7 @@ Imports take most of the seconds of a notebook or a run. nbval's kernels, one a 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from contextlib import chdir, suppress
@@ -36,6 +37,13 @@ FORKING.set_forkserver_preload(
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have `lib.processes` fork its processes, which spares tests of something else the imports."""
     monkeypatch.setattr("lib.processes.multiprocessing.get_context", lambda method: FORKING)
+
+
+def fork_tasks() -> None:
+    """Have `lib.processes` fork its processes, in a process that was itself forked here."""
+    # The process that forks all others still runs, but Python would start another one.
+    forkserver.ForkServer.ensure_running = lambda server: None
+    multiprocessing.get_context = lambda method: FORKING
 
 
 def start() -> None:

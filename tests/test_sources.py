@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+from forked import FORKING, fork_tasks
 from small_files import photo_folder, write_set
 
 from lib.data import sources, states
@@ -21,6 +24,7 @@ from lib.data.states import write_manifest
 from lib.data.synthetic import SyntheticSize
 from lib.data.synthetic import scenes as writing
 from lib.digests import value_digest
+from lib.study.pool import prepare
 
 SMALL = SyntheticSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
@@ -114,6 +118,17 @@ def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
     assert [path.name for path in tmp_path.iterdir()] == [source.scene_folder("mini-a").name]
 
 
+def preparing(folder: Path, jobs: int) -> None:
+    fork_tasks()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    source = open_source("mini", folder, SyntheticSize(points_per_photo=20_000))
+    with suppress(KeyboardInterrupt):
+        if jobs == 1:
+            source.load(source.sets[0])
+        else:
+            prepare(source, source.sets, jobs)
+
+
 @pytest.mark.parametrize(
     ("sent", "jobs"),
     [(signal.SIGINT, 1), (signal.SIGTERM, 2)],
@@ -121,25 +136,15 @@ def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
 def test_an_ended_preparation_leaves_no_part_and_no_lock(
     tmp_path: Path, sent: signal.Signals, jobs: int
 ) -> None:
-    code = f"""
-import signal
-from lib.data import sources
-from lib.digests import value_digest
-from lib.study.pool import prepare
-signal.signal(signal.SIGINT, signal.default_int_handler)
-source = sources.open_source("mini", {str(tmp_path)!r}, sources.SyntheticSize(points_per_photo=20_000))
-if {jobs} == 1:
-    source.load(source.sets[0])
-else:
-    prepare(source, source.sets, {jobs})
-"""
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
-        while len(list(tmp_path.glob("*.part/info.txt"))) < jobs and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert process.poll() is None, "it was still preparing"
-        process.send_signal(sent)
-        process.wait(30)
+    process = FORKING.Process(target=preparing, args=(tmp_path, jobs))
+    process.start()
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("*.part/info.txt"))) < jobs and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert process.is_alive(), "it was still preparing"
+    os.kill(process.pid, sent)
+    process.join(30)
+    assert not process.is_alive()
     # Child processes end within moments of their parent. A folder that goes while `rglob` reads it is an
     # error.
     while list(tmp_path.glob(".*")) and time.monotonic() < deadline:

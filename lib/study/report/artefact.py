@@ -122,7 +122,7 @@ class Artefact:
         paper, _, own = self.name.partition("/")
         names = artefact or re.sub(r"_|(?=\d+$)", " ", own).capitalize()
         names = [names] if isinstance(names, str) else names
-        judged = [claim for claim in claims.read_claims() if claim.id in ids]
+        judged = [claim for claim in claims.read_claims() if claim.id in ids] if ids else []
         judged = judged or [claim for name in names for claim in claims.read_claims(paper, name)]
         values = partial(values_of, runs=self.runs, sets=self.sets) if values is None else values
         # Claims on computed values come last.
