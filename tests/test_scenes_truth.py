@@ -33,7 +33,7 @@ from lib.features.keypoints import Keypoints, carried_keypoints
 from lib.features.patches import PATCH_WIDTH
 
 # Photographs taken within an hour by one camera.
-CAMERAS_BEFORE = Arrangement(np.deg2rad(90.0), 6, (800, 600), np.deg2rad(35.0), 0.05)
+CAMERAS_BEFORE = Arrangement(np.deg2rad(90.0), 6, (640, 480), np.deg2rad(35.0), 0.05)
 WITHIN_AN_HOUR = {"exposure": 0.15, "gamma": 0.1, "blur": 0.5, "noise": 2.0, "jpeg_quality": (85, 95)}
 # Facets across and down a plane, and the largest shift of one out or back, in its own widths.
 FACETS, DEPTH = 4, 0.06
@@ -162,7 +162,7 @@ def test_keypoints_are_carried_and_detected_without_bias(wall: Wall) -> None:
 def test_19_of_20_labelled_pairs_are_right(wall: Wall, pixels: float) -> None:
     right = true_overlaps(wall, Tolerance(pixels)) >= 0.5
     assert right.mean() > 0.95
-    assert right.sum() > 500
+    assert right.sum() > 400
 
 
 def test_a_scene_prepared_again_has_the_same_bits(wall: Wall, tmp_path: Path) -> None:
