@@ -5,13 +5,15 @@ Imports take most of the seconds of a notebook or a run. nbval's kernels, one a 
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import chdir, suppress
 from functools import partial
-from multiprocessing import forkserver, get_context
-from pathlib import Path
+from importlib import import_module
+from multiprocessing import forkserver, get_context, resource_tracker, util
 from queue import Empty
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -24,14 +26,13 @@ from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
 FORKING = get_context("forkserver")
-FORKING.set_forkserver_preload(
-    [
-        *("ipykernel.debugger", "ipykernel.kernelapp", "parsed", "seaborn"),
-        *("lib.study.report.artefact", "lib.study.report.together", "lib.study.runs"),
-        # The first step of any training imports it.
-        "torch._inductor",
-    ]
+IMPORTED = (
+    *("ipykernel.debugger", "ipykernel.kernelapp", "parsed", "seaborn", "lib.study.report.execution"),
+    *("lib.study.report.artefact", "lib.study.report.together", "lib.study.runs"),
+    # The first step of any training imports it.
+    "torch._inductor",
 )
+FORKING.set_forkserver_preload(list(IMPORTED))
 
 
 def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,17 +48,34 @@ def fork_tasks() -> None:
 
 
 def start() -> None:
-    """Start the process that the others are forked from.
-
-    Its environment says where modules are, and keeps what C libraries write to stderr out of the outputs
-    of cells, as in any test.
-    """
-    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {"PYTHONPATH": os.pathsep.join(paths), "PYTEST_CURRENT_TEST": "a notebook"}
+    """Start the process that the others are forked from, by forking this one after the imports."""
     # The kernels' debugger would print a hint at each import.
-    environment["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
-    with patch.dict(os.environ, environment):
-        forkserver.ensure_running()
+    with patch.dict(os.environ, {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}):
+        for module in IMPORTED:
+            import_module(module)
+    resource_tracker.ensure_running()
+    patch.object(util, "spawnv_passfds", _fork).start()
+    forkserver.ensure_running()
+    patch.stopall()
+
+
+def _fork(_: bytes, arguments: Sequence[str], passed: Sequence[int]) -> int:
+    """Do in a copy of this process what `python -c` would do, with only the passed files open."""
+    if process := os.fork():
+        return process
+    patch.stopall()
+    # Keeps what C libraries write to stderr out of the outputs of cells, as in any test.
+    os.environ["PYTEST_CURRENT_TEST"] = "a notebook"
+    kept = {0, 1, 2, *passed}
+    for file in set(map(int, os.listdir("/dev/fd"))) - kept:
+        with suppress(OSError):
+            os.close(file)
+    gc.freeze()
+    gc.enable()
+    try:
+        exec(arguments[-1])
+    finally:
+        os._exit(0)
 
 
 def start_new_kernel(
