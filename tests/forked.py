@@ -9,6 +9,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import warnings
 from collections.abc import Sequence
 from contextlib import chdir, suppress
 from functools import partial
@@ -70,6 +71,9 @@ def _fork(_: bytes, arguments: Sequence[str], passed: Sequence[int]) -> int:
     for file in set(map(int, os.listdir("/dev/fd"))) - kept:
         with suppress(OSError):
             os.close(file)
+    # pytest shows them, Python does not.
+    for category in (DeprecationWarning, PendingDeprecationWarning):
+        warnings.simplefilter("ignore", category)
     gc.freeze()
     gc.enable()
     try:

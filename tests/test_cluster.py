@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
-import dask
 import psutil
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, config
 from followed_run import ForkedTasks, followed, undone
 from forked import start
 from small_study import made_cold
@@ -35,17 +35,10 @@ def address() -> Iterator[str]:
     """The address, reachable only from this machine, of two workers with two threads each."""
     # Workers are forked, which spares them the imports.
     start()
-    forked_by_nannies = dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
+    options = {"threads_per_worker": 2, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
-        forked_by_nannies,
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=2,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=50,
-        ) as local,
+        patch.dict(config["distributed"]["worker"], {"multiprocessing-method": "forkserver"}),
+        LocalCluster(n_workers=2, processes=True, silence_logs=50, **options) as local,
     ):
         yield local.scheduler_address
 

@@ -13,7 +13,7 @@ from lib.study.claims import read_claims
 from lib.study.open import REFERENCE, ROOT
 from lib.study.report import reference
 
-DOCUMENTS = sorted([*ROOT.glob("*/README.md"), ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("[!.]*/README.md"), ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # A paragraph written by hand, and the tables of the reference that hold its numbers.
 WRITTEN = re.compile(r"((?:[^\n]+\n)+)<!-- numbers of (.+?) -->")
 NUMBER = re.compile(r"(?<![\d.])[+−]?\d+\.\d+")

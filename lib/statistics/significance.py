@@ -39,7 +39,7 @@ def mann_whitney(lower: ArrayLike, higher: ArrayLike) -> dict[str, np.ndarray]:
         distribution, with the variance corrected for ties; "continuity", the same with the continuity
         correction of one half.
     """
-    lower, higher = (np.asarray(runs, dtype=float) for runs in (lower, higher))
+    lower, higher = (np.asarray(runs, float) for runs in (lower, higher))
     pooled = np.sort(np.concatenate([lower, higher]), axis=0)
     ties = (np.diff(pooled, axis=0) == 0).any()
     ways = {
@@ -110,7 +110,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     Returns:
         A vector of the same size and order; reject a hypothesis where it is at most the level.
     """
-    p = np.asarray(p_values, dtype=float)
+    p = np.asarray(p_values, float)
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
@@ -132,7 +132,7 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
         interval (2006, method 5). The interval is wide even where the runs separate completely; a
         bootstrap of the runs has no width there.
     """
-    a, b = (np.asarray(runs, dtype=float) for runs in (a, b))
+    a, b = (np.asarray(runs, float) for runs in (a, b))
     value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
     return value, *np.vectorize(_newcombe, otypes=[float, float])(value, len(a), len(b))
 
@@ -152,7 +152,7 @@ def power(
     Returns:
         The fraction of draws that the test rejects, by "effect".
     """
-    effects = np.asarray(effects, dtype=float)
+    effects = np.asarray(effects, float)
     draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
     lower, higher = draws[0] - effects[:, None, None], draws[1]
     p = scipy.stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
@@ -169,7 +169,7 @@ def binomial_error(rate: ArrayLike) -> np.ndarray:
         The same shape, in percent. It is a lower bound, because it ignores the threshold's own error and
         that pairs share points.
     """
-    share = np.asarray(rate, dtype=float) / 100
+    share = np.asarray(rate, float) / 100
     return 100 * np.sqrt(share * (1 - share) / NEGATIVES)
 
 
@@ -196,7 +196,7 @@ def _moved(method: Measured) -> np.ndarray:
     """Return how far resampled test points move a mean, (B,); a single zero if none were resampled."""
     if method.resampled is None:
         return np.zeros(1)
-    means = method.resampled[0].mean(axis=(0, 1), dtype=float)
+    means = method.resampled[0].mean((0, 1), float)
     # Rescaled to the standard error of `contrast`, which corrects the overcounted variance of pairs.
     spread = means.std(ddof=1)
     return (means - means.mean()) * (contrast([(1.0, method)]).over_units / spread if spread else 1.0)

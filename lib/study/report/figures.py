@@ -52,8 +52,8 @@ def png(figure: Figure) -> bytes:
     """
     drawn = io.BytesIO()
     content = io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=200, pil_kwargs={"compress_level": 0})
-    Image.open(drawn).convert("RGB").quantize(128).save(content, format="png", optimize=True)
+    figure.savefig(drawn, dpi=200, pil_kwargs={"compress_level": 0})
+    Image.open(drawn).convert("RGB").quantize(128).save(content, "png", optimize=True)
     return content.getvalue()
 
 
