@@ -11,7 +11,7 @@ from lib.data.images import reduced
 from lib.features.detectors import Detector, detect
 from lib.features.keypoints import Keypoints, dog_keypoints
 
-SIDE, SIGMA = 1200, 12
+SIDE, SIGMA = 900, 9
 
 
 def detector(kind: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -58,7 +58,7 @@ def blobs() -> tuple[np.ndarray, np.ndarray]:
     return np.rint(40 + 170 * np.einsum("ny,nx->yx", y, x)).clip(0, 255).astype(np.uint8), centres
 
 
-@pytest.mark.parametrize("side", [1200, 600, 300])
+@pytest.mark.parametrize("side", [900, 450, 225])
 @pytest.mark.parametrize("name", DETECTORS)
 def test_blobs_are_found_at_their_centres(
     name: str, side: int, blobs: tuple[np.ndarray, np.ndarray]

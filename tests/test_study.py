@@ -488,7 +488,7 @@ def test_a_damaged_reference_fails_its_artefacts_and_the_rest_are_rendered(
     record.unlink()
     record.mkdir()
     flip_a_bit(search, 0.5)
-    names = (*damaged, "dsm/figure1")
+    names = (*damaged, "hynet/table2")
     monkeypatch.setattr(study, "ARTEFACTS", {name: ARTEFACTS[name] for name in names})
     assert study.main(["--cached", "--results", str(tmp_path)]) == 1
     output = capsys.readouterr()
@@ -499,7 +499,7 @@ def test_a_damaged_reference_fails_its_artefacts_and_the_rest_are_rendered(
     assert "left out" not in output.out
     assert f"The report: {tmp_path / 'quick/report/index.html'}" in output.out
     pages = (tmp_path / "quick/report").rglob("*.html")
-    assert sorted(page.name for page in pages) == ["figure1.html", "index.html"]
+    assert sorted(page.name for page in pages) == ["index.html", "table2.html"]
 
 
 def test_a_damaged_reference_does_not_prevent_the_report(
