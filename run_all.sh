@@ -73,7 +73,7 @@ if [ "${1:-}" = test ]; then
     ruff check .
     ruff format --check .
     # nbval runs the notebooks' cells again and compares what they print with what is stored.
-    exec python -m pytest -n auto --dist loadfile --no-loadscope-reorder \
+    exec python -m pytest -p tests.fewer_imports -n auto --dist loadfile --no-loadscope-reorder \
         --nbval --nbval-current-env tests notebooks "$@"
 fi
 exec python -m lib.commands.study "$@"
