@@ -70,6 +70,8 @@ export PATH="$PWD/.venv/bin:$PATH"
 if [ "${1:-}" = test ]; then
     shift
     export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+    # As the study's own processes, keep the memory that a training step frees (lib/processes.py).
+    export MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_TOP_PAD_=67108864
     ruff check .
     ruff format --check .
     # nbval runs the notebooks' cells again and compares what they print with what is stored.
