@@ -117,6 +117,7 @@ def test_workers_get_the_requested_threads_and_the_parent_keeps_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    monkeypatch.delenv("MALLOC_TOP_PAD_", raising=False)
     (outcome,) = processes.run([Task("a", environment)], 1, threads=3)
     assert outcome.value["OMP_NUM_THREADS"] == "3"
     assert os.environ["OMP_NUM_THREADS"] == "5"
