@@ -52,6 +52,7 @@ def png(figure: Figure) -> bytes:
     """
     drawn = io.BytesIO()
     content = io.BytesIO()
+    # Only what is returned is compressed.
     figure.savefig(drawn, dpi=200, pil_kwargs={"compress_level": 0})
     Image.open(drawn).convert("RGB").quantize(128).save(content, "png", optimize=True)
     return content.getvalue()
