@@ -1,49 +1,124 @@
-"""The objective that a training step minimises: from the descriptors of n pairs to a loss for each pair.
-Training, probes and figures of losses all use it.
+"""The objective that a training step minimises: from the descriptors of n pairs to one scalar.
 
-`Objective` combines the axes of a recipe. Each axis is a module of its own package that does not know
-the others. The distance of a pair and the distance to its mined negative make a triplet, from which the
-loss is computed; regularisers use all descriptors of the batch.
+Training, analyses and figures of losses all use it, and so can any loop that has a network's raw
+descriptors of matching pairs:
+
+    network, objective = L2Net(), build(RECIPES["dsm_aug"])
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    for anchors, positives in pairs:                                # (n, 1, 32, 32) each
+        raw = network.raw(torch.cat([anchors, positives]))          # (2n, 128), one batch for batch norm
+        loss = objective(*raw.chunk(2))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+`Objective` combines the axes of a recipe, each of which is a part of `lib.losses` that does not know the
+others. The distance of a pair and the distance to its mined negative make a triplet, from which the loss
+is computed; regularisers use all descriptors of the batch.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from lib import parts
-from lib.descriptions import Descriptions, Triplets
-from lib.distances import Distance
-from lib.negatives import Mine, Negatives
-from lib.positives import Positive
+from lib.losses.descriptions import Descriptions, Triplets, descriptions
+from lib.losses.distances import Distance
+from lib.losses.negatives import Mine, Negatives
+from lib.losses.topology import Positive
+from lib.models.l2net import L2Net
 from lib.recipes import Recipe
 
 # From triplets to losses (n,); a module, so that any state it keeps goes into the checkpoint.
 Loss = Callable[[Triplets], Tensor]
 # From the batch's descriptors to a scalar, its weight included.
 Regulariser = Callable[[Descriptions], Tensor]
+# What `Objective` says once if the recipe also chooses or weighs pairs, which happens before the loss.
+_SEPARATE = """this is {label}'s loss of the pairs that you give, each of weight 1. {label} also has a \
+{what}, separate from the loss; lib/training.py uses it as follows:
+    choice = sampler.choose(pool, describe, generator)     # which two patches of each class are a pair
+    triplets = objective.triplets(described)               # described: lib.losses.descriptions of them
+    losses = objective.loss(triplets)
+    objective.total(losses, described, weigh(choice)).backward()
+    sampler.observe(triplets, losses)                      # AdaSample's average loss, L_avg of Eq. 13
+with sampler = parts.build("sampler", recipe.sampler), weigh = parts.build("pair_weight", \
+recipe.pair_weight). With pairs and weights of your own, call objective(…, weights=w)."""
 
 
-@dataclass(frozen=True)
-class Objective:
+class Objective(nn.Module):
     """The parts of a recipe that turn descriptors into a loss.
 
-    Attributes:
+    ``objective(anchors, positives)`` is all that a loop of one's own needs. Training takes the steps one
+    by one: `triplets`, ``loss`` of the triplets, `total`.
+
+    AdaSample's recipe is more than its loss: the sampler draws harder positives as L_avg falls, and
+    weighs each pair by w_i (Eq. 13). Both need to see candidates before there are pairs, so they are no
+    part of the objective, and the first call without ``weights`` warns and shows how training uses them.
+
+    Args:
         distance: distance between descriptors, at the power that the loss takes.
         positive: the distance of a matching pair.
         mine: finds the patch of the batch that is a pair's negative.
         loss: maps triplets to losses.
         regularizers: added to the loss of the batch.
         reduction: "mean" or "sum" over the batch.
+        network: the class of network whose raw descriptors `__call__` takes; its ``normalise`` makes
+            them what the loss compares.
+        separate: a warning about what else belongs to the method, given at the first call.
+
+    Raises:
+        ValueError: an unknown reduction.
     """
 
-    distance: Distance
-    positive: Positive
-    mine: Mine
-    loss: Loss
-    regularizers: tuple[Regulariser, ...] = ()
-    reduction: str = "mean"
+    def __init__(
+        self,
+        distance: Distance,
+        positive: Positive,
+        mine: Mine,
+        loss: Loss,
+        regularizers: tuple[Regulariser, ...] = (),
+        reduction: str = "mean",
+        network: type[nn.Module] = L2Net,
+        separate: str = "",
+    ):
+        super().__init__()
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")
+        self.distance, self.positive, self.mine, self.loss = distance, positive, mine, loss
+        self.regularizers, self.reduction = regularizers, reduction
+        for number, regularizer in enumerate(regularizers):
+            # As attributes too, so that torch knows those that are modules.
+            setattr(self, f"regularizer{number}", regularizer)
+        self.network, self.separate = network, separate
+
+    def forward(
+        self,
+        anchors: Tensor | tuple[Tensor, ...],
+        positives: Tensor | tuple[Tensor, ...],
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """Return the scalar to differentiate, for n pairs of a network's raw descriptors.
+
+        Args:
+            anchors, positives: (n, k) each, row i of both a matching pair and n ≥ 2, as the recipe's
+                network returns them by ``raw``: before normalisation, and before the tanh and the sign
+                of a binary head. For L2-Net's loss a tuple each, of descriptors and feature maps (n, …).
+            weights: (n,) weights of the pairs, or None for ones.
+
+        Raises:
+            ValueError: shapes that are no n pairs; bits in place of raw descriptors; a loss of feature
+                maps that gets none; a batch too small for the recipe's negatives or neighbours.
+        """
+        sides = [side if isinstance(side, tuple) else (side,) for side in (anchors, positives)]
+        _check_pairs(*sides, weights)
+        if self.separate and weights is None:
+            warnings.warn(self.separate, stacklevel=3)
+            self.separate = ""
+        output = tuple(torch.cat(both) for both in zip(*sides, strict=True))
+        described = descriptions(self.network, output)
+        return self.total(self.loss(self.triplets(described)), described, weights)
 
     def triplets(self, described: Descriptions) -> Triplets:
         """Return the pairs with their negatives, mined on the descriptors as compared at test."""
@@ -84,14 +159,36 @@ def build(recipe: Recipe, device: str = "cpu") -> Objective:
     Raises:
         ValueError: the recipe names an unknown part or an unknown reduction.
     """
-    if recipe.reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean' or 'sum', got {recipe.reduction!r}")
     distance = parts.build("distance", recipe.distance)
-    positive = parts.build("positive", recipe.positive, distance=distance)
-    loss = parts.build("loss", recipe.loss)
-    regularizers = tuple(parts.build("regularizers", part) for part in recipe.regularizers)
-    for part in (positive, loss, *regularizers):
-        if isinstance(part, nn.Module):
-            part.to(device)
-    mine = parts.build("negatives", recipe.negatives)
-    return Objective(distance, positive, mine, loss, regularizers, recipe.reduction)
+    chosen = {
+        "sampler": recipe.sampler.name != "random_pair",
+        "weight of each pair": recipe.pair_weight is not None,
+    }
+    what = " and a ".join(name for name, has in chosen.items() if has)
+    return Objective(
+        distance,
+        parts.build("positive", recipe.positive, distance=distance),
+        parts.build("negatives", recipe.negatives),
+        parts.build("loss", recipe.loss),
+        tuple(parts.build("regularizers", part) for part in recipe.regularizers),
+        recipe.reduction,
+        parts.find("model", recipe.model.name),
+        _SEPARATE.format(label=recipe.label, what=what) if what else "",
+    ).to(device)
+
+
+def _check_pairs(
+    anchors: tuple[Tensor, ...], positives: tuple[Tensor, ...], weights: Tensor | None
+) -> None:
+    """Raise ValueError if these are no n pairs of raw descriptors, with maps or without."""
+    shapes = [[tuple(each.shape) for each in side] for side in (anchors, positives)]
+    if shapes[0] != shapes[1] or len(shapes[0][0]) != 2:
+        raise ValueError(
+            f"give anchors and positives of one shape (n, k), got {shapes[0][0]} and {shapes[1][0]}"
+        )
+    if not all(side[0].is_floating_point() for side in (anchors, positives)):
+        raise ValueError(
+            "the loss has no gradient by bits: give the network's raw descriptors, before tanh and sign"
+        )
+    if weights is not None and weights.shape != anchors[0].shape[:1]:
+        raise ValueError(f"{len(anchors[0])} pairs, but weights of shape {tuple(weights.shape)}")

@@ -1,63 +1,98 @@
-"""Build the parts of a recipe: from a `Part` to the object that its module builds."""
+"""The parts of recipes by name: which class or function of lib a name on an axis stands for.
 
-from collections.abc import Iterator
-from importlib import import_module
-from pkgutil import iter_modules
+A new part is written in its room (`lib.models`, `lib.losses`, `lib.samplers`), gets its line here, and
+can then be named in a recipe.
+"""
 
-from lib.recipes import Part, Recipe
+from collections.abc import Callable, Mapping
 
-# The package of each axis. If an option of a part is itself a part, it is named after its axis.
-PACKAGES = {
-    "model": "lib.models",
-    "points": "lib.points",
-    "sampler": "lib.samplers",
-    "distance": "lib.distances",
-    "positive": "lib.positives",
-    "negatives": "lib.negatives",
-    "loss": "lib.losses",
-    "pair_weight": "lib.pair_weights",
-    "regularizers": "lib.regularizers",
-    "schedule": "lib.schedules",
+from lib import schedules
+from lib.losses import cdf, distances, hinges, negatives, pair_weights, regularizers, topology
+from lib.losses.average_precision import AveragePrecision
+from lib.losses.l2net import L2NetLoss
+from lib.models import exported, handcrafted, published
+from lib.recipes import Part
+from lib.samplers.adasample import AdaSample
+from lib.samplers.augmentation import Turns
+from lib.samplers.candidates import Generation
+from lib.samplers.hardpos import Hardpos
+from lib.samplers.points import Shuffled
+from lib.samplers.random_pair import RandomPair
+
+# By axis and name. If an option of a part is itself a part, it is named after its axis.
+PARTS: Mapping[str, Mapping[str, Callable[..., object]]] = {
+    "model": {
+        **exported.NETWORKS,
+        "sift": handcrafted.Sift,
+        "orb": handcrafted.Orb,
+        "colmap_sift": handcrafted.ColmapSift,
+        "published": published.load,
+        "exported": exported.load,
+    },
+    "points": {"shuffled": Shuffled},
+    "sampler": {"random_pair": RandomPair, "adasample": AdaSample, "hardpos": Hardpos},
+    "generate": {"rotation": Generation},
+    "augment": {"turns": Turns},
+    "distance": {
+        "euclidean": distances.euclidean,
+        "angular": distances.angular,
+        "hybrid": distances.hybrid,
+        "hamming": distances.hamming,
+    },
+    "positive": {"pair": topology.Pair, "topology": topology.topology},
+    "negatives": {"hardest": negatives.Hardest, "random": negatives.Random},
+    "loss": {
+        "hinge": hinges.Hinge,
+        "squared_hinge": hinges.SquaredHinge,
+        "mixed_hinge": hinges.MixedHinge,
+        "stacked_hinge": hinges.StackedHinge,
+        "softplus": hinges.Softplus,
+        "hardest_fraction": hinges.HardestFraction,
+        "cdf": cdf.dynamic_soft_margin,
+        "unmixed": cdf.Unmixed,
+        "average_precision": AveragePrecision,
+        "l2net": L2NetLoss,
+    },
+    "pair_weight": {"inverse_distance": pair_weights.InverseDistance},
+    "regularizers": {
+        "gor": regularizers.Gor,
+        "norm": regularizers.Norm,
+        "sosr": regularizers.Sosr,
+    },
+    "schedule": {
+        "constant": schedules.constant,
+        "linear": schedules.linear,
+        "steps": schedules.steps,
+    },
 }
 
 
 def build(axis: str, part: Part, **more: object) -> object:
-    """Build a part from its module and options, e.g. by ``lib.losses.hinge.build(margin=1.0)``.
+    """Build a part from its name and options, e.g. ``Hinge(margin=1.0)``.
 
     Args:
-        axis: a key of `PACKAGES`.
-        part: the module's name and options; an option that is a `Part` is built first.
+        axis: a key of `PARTS`.
+        part: the part's name and options; an option that is a `Part` is built first.
         more: further options that the recipe does not choose, e.g. the network's width.
 
     Raises:
-        ValueError: there is no such module; the message lists the known ones.
+        ValueError: there is no such part; the message lists the known ones.
     """
-    package = PACKAGES[axis]
-    if part.name not in (there := _modules_that_build(package)):
-        raise ValueError(
-            f"{axis}: no module {package}.{part.name} with a build(); there are: {', '.join(there)}"
-        )
-    options = {k: build(k, v) if isinstance(v, Part) else v for k, v in part.options.items()}
-    return import_module(f"{package}.{part.name}").build(**options, **more)
+    make = find(axis, part.name)
+    options = {
+        name: build(name, option) if isinstance(option, Part) else option
+        for name, option in part.options.items()
+    }
+    return make(**options, **more)
 
 
-def _modules_that_build(package: str) -> list[str]:
-    names = [module.name for module in iter_modules(import_module(package).__path__)]
-    return [name for name in names if hasattr(import_module(f"{package}.{name}"), "build")]
+def find(axis: str, name: str) -> Callable[..., object]:
+    """Return the class or function that a name on an axis stands for.
 
-
-def modules(recipe: Recipe) -> Iterator[str]:
-    """Yield the module names of a recipe's parts, for its code digest, without importing them."""
-    for axis in PACKAGES:
-        chosen = getattr(recipe, axis)
-        for part in chosen if isinstance(chosen, tuple) else (chosen,):
-            if part is not None:
-                yield from modules_of(axis, part)
-
-
-def modules_of(axis: str, part: Part) -> Iterator[str]:
-    """Yield the names of a part's module and of the modules of parts among its options."""
-    yield f"{PACKAGES[axis]}.{part.name}"
-    for name, option in part.options.items():
-        if isinstance(option, Part):
-            yield from modules_of(name, option)
+    Raises:
+        ValueError: there is no such part; the message lists the known ones.
+    """
+    known = PARTS[axis]
+    if name not in known:
+        raise ValueError(f"{axis}: no part {name!r}; there are: {', '.join(known)}")
+    return known[name]

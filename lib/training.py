@@ -8,6 +8,8 @@ and no weights, it is HardNet's training.
 
 import io
 import os
+import pickle
+import struct
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,20 +20,28 @@ import torch
 from torch import Tensor, nn
 
 from lib import parts
-from lib.batches import Batch, open_batches
 from lib.data.patchset import PatchSet
-from lib.descriptions import Descriptions, descriptions
 from lib.files import write_bytes
+from lib.losses.descriptions import Descriptions, descriptions
 from lib.objective import build as build_objective
 from lib.profiles import Profile
 from lib.recipes import Recipe
+from lib.samplers.batches import Batch, open_batches
 from lib.samplers.candidates import Choice
 
+# Raised by hand when training changes its numbers: it is part of a run's identity, so that no run made
+# before counts as current. A golden test of losses and weights fails if someone forgets.
+NUMERICS = 1
 # Curves of long runs are means over this many stretches of equal length.
 CURVE_POINTS = 200
 # Candidates described at once: as many as fit a core's cache, or fill a GPU.
 CANDIDATE_CHUNK = {"cpu": 128, "cuda": 8192}
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
+# What torch.load raises on foreign bytes, depending on the first of them.
+_UNREADABLE = (
+    *(pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, AttributeError),
+    *(RuntimeError, struct.error),
+)
 
 
 class ForeignCheckpoint(ValueError):
@@ -310,19 +320,64 @@ def _restore(
         return None
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-        for name, part in stateful.items():
-            part.load_state_dict(content["parts"][name])
-        generator.set_state(content["generator"])
-        torch.set_rng_state(content["torch"])
-        if content["cuda"]:
-            torch.cuda.set_rng_state_all(content["cuda"])
-        return _Progress(**content["progress"])
-    except OSError:
-        raise
-    # Which exception foreign bytes raise depends on the first of them: UnpicklingError, KeyError, …
-    except Exception as error:
-        raise ForeignCheckpoint(
-            f"{path} is no checkpoint of this study: it is damaged, or holds something else, perhaps "
-            "objects that loading could execute, and was not loaded; remove it to train this run from "
-            "its start"
-        ) from error
+    except _UNREADABLE as error:
+        # A machine that is short of memory says nothing about the file.
+        if isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error):
+            raise
+        raise _foreign(path) from error
+    if not _is_of(content, stateful, generator):
+        raise _foreign(path)
+    for name, part in stateful.items():
+        part.load_state_dict(content["parts"][name])
+    generator.set_state(content["generator"])
+    torch.set_rng_state(content["torch"])
+    if content["cuda"]:
+        torch.cuda.set_rng_state_all(content["cuda"])
+    return _Progress(**content["progress"])
+
+
+def _is_of(content: object, stateful: Mapping[str, nn.Module], generator: torch.Generator) -> bool:
+    """Say whether a checkpoint's content has the names and shapes of this run's."""
+    names = {"progress", "parts", "generator", "torch", "cuda"}
+    if not (isinstance(content, dict) and content.keys() == names):
+        return False
+    if not (isinstance(content["progress"], dict) and isinstance(content["parts"], dict)):
+        return False
+    states = {"generator": generator.get_state(), "torch": torch.get_rng_state()}
+    return (
+        content["progress"].keys() == vars(_Progress()).keys()
+        and content["parts"].keys() == stateful.keys()
+        and all(_has_shape(content[name], state) for name, state in states.items())
+        and all(_fits(part, content["parts"][name]) for name, part in stateful.items())
+    )
+
+
+def _fits(part: nn.Module | torch.optim.Optimizer, state: object) -> bool:
+    """Say whether a state has the names of a part's own, and where they are fixed its shapes."""
+    own = part.state_dict()
+    if not (isinstance(state, dict) and state.keys() == own.keys()):
+        return False
+    if isinstance(part, nn.Module):
+        return all(_has_shape(state[name], value) for name, value in own.items())
+    if isinstance(part, torch.optim.Optimizer):
+        groups = [[len(group["params"]) for group in each["param_groups"]] for each in (state, own)]
+        parameters = [each for group in part.param_groups for each in group["params"]]
+        # Beside tensors like the parameter, an optimiser keeps counts.
+        return groups[0] == groups[1] and all(
+            _has_shape(value, parameters[number]) or not getattr(value, "ndim", 0)
+            for number, kept in state["state"].items()
+            for value in kept.values()
+        )
+    return True
+
+
+def _has_shape(value: object, like: Tensor) -> bool:
+    return isinstance(value, Tensor) and value.shape == like.shape
+
+
+def _foreign(path: Path) -> ForeignCheckpoint:
+    return ForeignCheckpoint(
+        f"{path} is no checkpoint of this study: it is damaged, or holds something else, perhaps "
+        "objects that loading could execute, and was not loaded; remove it to train this run from its "
+        "start"
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lib.data.synthetic.imaging import Camera, orbiting_camera
+from lib.data.cameras import Camera
+from lib.data.synthetic.imaging import orbiting_camera
 
 SIZE = (480, 360)
 INTRINSICS = np.array([[576.0, 0, 239.5], [0, 576.0, 179.5], [0, 0, 1]])

@@ -9,11 +9,12 @@ import torch
 from literal_dsm import MovingHistogram
 from torch import Tensor, nn
 
-from lib.batches import open_batches
 from lib.data.patchset import PatchSet
-from lib.models import l2net, l2net_binary
+from lib.models.exported import NETWORKS
+from lib.models.l2net_binary import L2NetBinary
 from lib.profiles import Profile
 from lib.recipes import Recipe
+from lib.samplers.batches import open_batches
 
 
 def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, steps: int) -> dict:
@@ -21,8 +22,8 @@ def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, s
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     # Dropout draws values in memory order.
-    network = {"l2net": l2net, "l2net_binary": l2net_binary}[recipe.model.name]
-    model = network.build(profile.width, **recipe.model.options).to(memory_format=torch.channels_last)
+    network = NETWORKS[recipe.model.name]
+    model = network(profile.width, **recipe.model.options).to(memory_format=torch.channels_last)
     model.train()
     batches = open_batches(recipe, data)
     budget = profile.budget
@@ -41,7 +42,7 @@ def weights_after(recipe: Recipe, profile: Profile, data: PatchSet, seed: int, s
             positive, drawn_distances = drawn(recipe, model, batch, anchor, exponent, generator)
         rows = torch.arange(n)
         raw = model.raw(batch.images((rows.repeat(2), torch.cat([anchor, positive])))).double()
-        output = raw.tanh() if network is l2net_binary else raw / (raw**2).sum(1, keepdim=True).sqrt()
+        output = raw.tanh() if network is L2NetBinary else raw / (raw**2).sum(1, keepdim=True).sqrt()
         a, p = list(output[:n]), list(output[n:])
         if recipe.loss.name == "cdf":
             losses = dynamic(recipe, a, p, histogram)

@@ -1,12 +1,12 @@
-"""Per-sample gradients by one backward pass each, for `lib.probes.gradient_norms` to match."""
+"""Per-sample gradients by one backward pass each, for `lib.analysis.gradient_norms` to match."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
+from lib.analysis.gradient_norms import Samples, triplet_losses
 from lib.objective import Objective
-from lib.probes.gradient_norms import Samples, triplet_losses
 
 
 def looped_gradient_norms(model: nn.Module, objective: Objective, samples: Samples) -> Tensor:

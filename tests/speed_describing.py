@@ -22,8 +22,8 @@ from skimage import data
 
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match
+from lib.features.networks import describe
 from lib.features.patches import extract
-from lib.matching.networks import describe
 from lib.models import hynet, l2net
 from lib.profiles import PROFILES
 
@@ -45,7 +45,7 @@ def main() -> None:
     show(f"extract {len(regions)} patches", lambda: extract(grey, regions))
     for name, required in (("quick", 4), ("paper", 1)):
         width = PROFILES[name].width
-        for build in (l2net.build, hynet.build):
+        for build in (l2net.L2Net, hynet.HyNet):
             network = build(width=width).eval().to(memory_format=torch.channels_last)
             title = f"describe, {type(network).__name__} at width {width:g}"
             seconds = show(title, lambda network=network: describe(grey, regions, network))

@@ -16,8 +16,8 @@ from looped_gradients import looped_gradient_norms
 from speed_training import show
 
 from lib import parts, profiles, recipes
+from lib.analysis.gradient_norms import Samples, per_sample_gradient_norms
 from lib.objective import build as build_objective
-from lib.probes.gradient_norms import Samples, per_sample_gradient_norms
 
 SAMPLES = 64
 

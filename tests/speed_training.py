@@ -22,8 +22,8 @@ from torch import Tensor
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
-from lib.descriptions import drawn
-from lib.positives.topology_weights import linear_combination, nearest
+from lib.losses.descriptions import drawn
+from lib.losses.topology_weights import linear_combination, nearest
 from lib.profiles import Profile
 from lib.recipes import Budget, Part, Recipe
 from lib.training import CANDIDATE_CHUNK, train

@@ -12,7 +12,7 @@ import torch
 
 import lib.losses
 from lib import objective, recipes
-from lib.descriptions import Descriptions
+from lib.losses.descriptions import Descriptions
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "use.md").read_text(encoding="utf-8")
 

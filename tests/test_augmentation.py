@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage, stats
 
-from lib.augmentation import Turns, cut
+from lib.samplers.augmentation import Turns, cut
 
 seeds = st.integers(0, 2**31)
 

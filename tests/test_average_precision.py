@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lib import objective, recipes
-from lib.descriptions import Descriptions, Triplets
-from lib.distances import Distance, euclidean
-from lib.losses import average_precision
+from lib.losses.average_precision import AveragePrecision
+from lib.losses.descriptions import Descriptions, Triplets
+from lib.losses.distances import Distance, euclidean
 
 seeds = st.integers(0, 2**31)
-EXACT = euclidean.build(epsilon=0.0)
+EXACT = euclidean(epsilon=0.0)
 
 
 def random(seed: int, n: int, k: int = 4) -> Tensor:
@@ -27,7 +27,7 @@ def random(seed: int, n: int, k: int = 4) -> Tensor:
 def losses(value: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
     zeros = torch.zeros(value.shape[1])
     descriptions = Descriptions(value, value)
-    return average_precision.build(distance, bins)(Triplets(descriptions, zeros, zeros, None, zeros))
+    return AveragePrecision(distance, bins)(Triplets(descriptions, zeros, zeros, None, zeros))
 
 
 def raw_losses(raw: Tensor, bins: int = 10, distance: Distance = EXACT) -> Tensor:
@@ -94,12 +94,12 @@ def test_equally_distant_patches_share_the_precision_of_all_their_orders() -> No
 
 def test_the_loss_passes_gradcheck_between_nodes() -> None:
     raw = random(3, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda raw: raw_losses(raw, distance=euclidean.build()), (raw,))
+    assert torch.autograd.gradcheck(lambda raw: raw_losses(raw, distance=euclidean()), (raw,))
 
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_range_is_that_of_the_distance(power: int) -> None:
-    distance = euclidean.build(power=power, epsilon=0.0)
+    distance = euclidean(power=power, epsilon=0.0)
     side = torch.eye(4, dtype=torch.float64)
     opposite = losses(torch.stack([side, -side]), bins=7, distance=distance)
     assert torch.isfinite(opposite).all()
@@ -113,7 +113,7 @@ def test_ends_of_the_range_leave_loss_and_gradient_finite(kind: str, dtype) -> N
     if kind == "identical":
         anchors = anchors[:1].repeat(5, 1)
     value = torch.stack([anchors, -anchors if kind == "opposite" else anchors]).requires_grad_()
-    actual = losses(value, distance=euclidean.build())
+    actual = losses(value, distance=euclidean())
     actual.sum().backward()
     assert actual.dtype == torch.float32
     assert torch.isfinite(actual).all()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lib.descriptions import descriptions
+from lib.losses.descriptions import descriptions
 from lib.models import cs_l2net, l2net, l2net_maps
 
 WIDTH = 1 / 16
@@ -20,7 +20,7 @@ def patches(seed: int, m: int, side: int = 64) -> Tensor:
 @pytest.fixture
 def towers() -> cs_l2net.CSL2Net:
     torch.manual_seed(0)
-    return cs_l2net.build(WIDTH).eval()
+    return cs_l2net.CSL2Net(WIDTH).eval()
 
 
 def record(module: nn.Module, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
@@ -74,7 +74,7 @@ def test_each_tower_returns_its_first_and_last_map_and_the_descriptors_are_the_l
 
 def test_the_maps_are_those_after_the_first_and_the_last_batch_norm():
     torch.manual_seed(0)
-    network = l2net_maps.build(WIDTH).train()
+    network = l2net_maps.L2NetMaps(WIDTH).train()
     outputs = []
     for layer in (network.features[1], network.features[20]):
         layer.register_forward_hook(lambda module, given, output: outputs.append(output))
@@ -86,8 +86,8 @@ def test_the_maps_are_those_after_the_first_and_the_last_batch_norm():
 
 def test_without_a_mean_image_the_network_is_l2net():
     torch.manual_seed(0)
-    ours = l2net_maps.build(WIDTH).eval()
-    theirs = l2net.build(WIDTH, dropout=0.0).eval()
+    ours = l2net_maps.L2NetMaps(WIDTH).eval()
+    theirs = l2net.L2Net(WIDTH, dropout=0.0).eval()
     theirs.load_state_dict({name: ours.state_dict()[name] for name in theirs.state_dict()})
     batch = patches(7, 3, side=32)
     torch.testing.assert_close(ours(batch), theirs(batch))
@@ -96,7 +96,7 @@ def test_without_a_mean_image_the_network_is_l2net():
 
 
 def test_the_mean_image_is_that_of_all_patches_seen_in_training():
-    network = l2net_maps.build(WIDTH)
+    network = l2net_maps.L2NetMaps(WIDTH)
     batches = [patches(seed, 4, side=32) for seed in range(3)]
     network.train()
     for batch in batches:
@@ -106,6 +106,6 @@ def test_the_mean_image_is_that_of_all_patches_seen_in_training():
     network.eval()
     network(patches(9, 4, side=32))
     np.testing.assert_allclose(network.mean_image[0, 0], expected, rtol=1e-5)
-    restored = l2net_maps.build(WIDTH)
+    restored = l2net_maps.L2NetMaps(WIDTH)
     restored.load_state_dict(network.state_dict())
     assert int(restored.batches) == 3

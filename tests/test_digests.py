@@ -135,11 +135,22 @@ def test_the_digest_of_values_ignores_the_order_of_keys_and_nothing_else():
 def test_a_recipes_training_code_covers_its_own_parts_and_no_other_samplers():
     hardnet = digests.closure(["lib.training", *parts.modules(RECIPES["hardnet"])])
     assert hardnet >= {
-        *("lib.training", "lib.models.l2net", "lib.losses.hinge", "lib.objective", "lib.augmentation"),
-        *("lib.negatives.hardest", "lib.positives.pair", "lib.distances.euclidean", "lib.distances"),
+        *(
+            "lib.training",
+            "lib.models.l2net",
+            "lib.losses.hinge",
+            "lib.objective",
+            "lib.samplers.augmentation",
+        ),
+        *(
+            "lib.losses.negatives.hardest",
+            "lib.positives.pair",
+            "lib.losses.distances.euclidean",
+            "lib.losses.distances",
+        ),
         *("lib.schedules.linear", "lib.samplers.random_pair", "lib.samplers.candidates"),
     }
-    adasamples = {"lib.samplers.adasample", "lib.pair_weights.inverse_distance", "lib.distances.angular"}
+    adasamples = {"lib.samplers.adasample", "lib.losses.pair_weights", "lib.losses.distances.angular"}
     others = {"lib.samplers.hardpos", "lib.recipes", "lib.data.synthetic", "lib.benchmarks.fpr95"}
     assert not hardnet & (adasamples | others)
     adasample = digests.closure(["lib.training", *parts.modules(RECIPES["adasample_gen"])])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lib import objective, parts
-from lib.distances import Distance, angular, euclidean, hamming, hybrid
-from lib.negatives import hardest
+from lib.losses.distances import Distance, angular, euclidean, hamming, hybrid
+from lib.losses.negatives import Hardest
 from lib.recipes import HYNET, RECIPES, largest_gradient
 from lib.recipes import hybrid as with_hybrid
 
@@ -27,8 +27,8 @@ LENGTH = 8
 ALPHAS = [0.0, 0.5, 2.0, 3.0, math.inf]
 # The largest distance of each scale; None is the length.
 SCALES = {"2D/k": 2.0, "D/k": 1.0, "bits": None}
-MODULES = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
-EACH_MODULE = pytest.mark.parametrize("name", MODULES)
+DISTANCES = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
+EACH_DISTANCE = pytest.mark.parametrize("name", DISTANCES)
 POWERS = pytest.mark.parametrize("power", [1, 2])
 
 
@@ -54,20 +54,20 @@ class Known:
 
 KNOWN = {
     "euclidean": Known(
-        euclidean.build(epsilon=0.0),
+        euclidean(epsilon=0.0),
         lambda s: oracles.euclidean([1, 0], [s, math.sqrt(max(1 - s * s, 0))]),
         lambda s: -1 / math.sqrt(2 - 2 * s),
     ),
-    "squared euclidean": Known(euclidean.build(power=2), lambda s: 2 - 2 * s, lambda s: -2.0),
-    "angular": Known(angular.build(epsilon=0.0), math.acos, lambda s: -1 / math.sqrt(1 - s * s)),
+    "squared euclidean": Known(euclidean(power=2), lambda s: 2 - 2 * s, lambda s: -2.0),
+    "angular": Known(angular(epsilon=0.0), math.acos, lambda s: -1 / math.sqrt(1 - s * s)),
     "squared angular": Known(
-        angular.build(power=2, epsilon=0.0),
+        angular(power=2, epsilon=0.0),
         lambda s: math.acos(s) ** 2,
         lambda s: -2 * math.acos(s) / math.sqrt(1 - s * s),
     ),
     **{
         f"hybrid, α = {alpha}": Known(
-            hybrid.build(alpha, 1.5, epsilon=0.0),
+            hybrid(alpha, 1.5, epsilon=0.0),
             lambda s, alpha=alpha: hybrid_of(s, alpha, 1.5),
             lambda s, alpha=alpha: (
                 -1 / 1.5 if math.isinf(alpha) else -(alpha + 1 / math.sqrt(2 - 2 * s)) / 1.5
@@ -77,7 +77,7 @@ KNOWN = {
     },
     **{
         f"hamming, {scale}": Known(
-            hamming.build(scale, LENGTH),
+            hamming(scale, LENGTH),
             lambda s, scale=scale: (LENGTH - s) / 2 * one_bit(scale, LENGTH),
             lambda s, scale=scale: -one_bit(scale, LENGTH) / 2,
         )
@@ -125,8 +125,8 @@ def test_the_largest_distance_is_that_of_opposite_descriptors(name):
 @pytest.mark.parametrize(
     "distance",
     [
-        *(module.build(power=power) for module, _ in MODULES.values() for power in (1, 2)),
-        *(hybrid.build(alpha) for alpha in ALPHAS),
+        *(distance_of(power=power) for distance_of, _ in DISTANCES.values() for power in (1, 2)),
+        *(hybrid(alpha) for alpha in ALPHAS),
     ],
 )
 def test_identical_and_opposite_descriptors_have_finite_distances_and_gradients(distance, dtype):
@@ -143,12 +143,12 @@ def test_identical_and_opposite_descriptors_have_finite_distances_and_gradients(
     assert d[2].item() == pytest.approx(0, abs=tolerance)
 
 
-@EACH_MODULE
+@EACH_DISTANCE
 def test_the_default_epsilon_lies_inside_the_root_and_moves_no_distance_by_more_than_its_root(name):
-    module, _ = MODULES[name]
+    distance_of, _ = DISTANCES[name]
     s = torch.linspace(-1, 1, 2001, dtype=torch.float64)
-    with_epsilon = module.build().of_similarity(s)
-    exact = module.build(epsilon=0.0).of_similarity(s)
+    with_epsilon = distance_of().of_similarity(s)
+    exact = distance_of(epsilon=0.0).of_similarity(s)
     assert (with_epsilon - exact).abs().max() <= 1e-3 + 1e-12
     assert with_epsilon[-1].item() == pytest.approx(1e-3, rel=1e-3)
     if name == "euclidean":
@@ -158,36 +158,36 @@ def test_the_default_epsilon_lies_inside_the_root_and_moves_no_distance_by_more_
 def test_the_square_of_the_angle_has_its_limit_slope_at_identical_descriptors():
     # d(θ²)/ds tends to −2, as for the squared Euclidean distance: near zero angle and chord agree.
     s = torch.ones(1, dtype=torch.float64, requires_grad=True)
-    angular.build(power=2).of_similarity(s).sum().backward()
+    angular(power=2).of_similarity(s).sum().backward()
     assert s.grad.item() == pytest.approx(-2, rel=1e-4)
 
 
-@EACH_MODULE
+@EACH_DISTANCE
 def test_the_root_undoes_the_power(name):
-    module, _ = MODULES[name]
+    distance_of, _ = DISTANCES[name]
     s = torch.linspace(-1, 0.99, 50, dtype=torch.float64)
-    linear, squared = module.build(power=1, epsilon=0.0), module.build(power=2, epsilon=0.0)
+    linear, squared = distance_of(power=1, epsilon=0.0), distance_of(power=2, epsilon=0.0)
     torch.testing.assert_close(linear.root(linear.of_similarity(s)), linear.of_similarity(s))
     torch.testing.assert_close(squared.root(squared.of_similarity(s)), linear.of_similarity(s))
     assert squared.root(torch.tensor(-1e-7)).item() == 0
 
 
-@EACH_MODULE
+@EACH_DISTANCE
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_stays_near_the_papers_distance(name, dtype):
-    module, literal = MODULES[name]
+    distance_of, literal = DISTANCES[name]
     x, y = descriptors(1, 8, 16), descriptors(2, 8, 16)
-    matrix = module.build().matrix(x.to(dtype), y.to(dtype)).double()
+    matrix = distance_of().matrix(x.to(dtype), y.to(dtype)).double()
     expected = torch.tensor([[literal(a, b) for b in y.tolist()] for a in x.tolist()]).double()
     torch.testing.assert_close(matrix, expected, rtol=0, atol=8 * torch.finfo(dtype).eps)
 
 
-@EACH_MODULE
+@EACH_DISTANCE
 @POWERS
 def test_distances_off_the_sphere_are_those_of_the_vectors(name, power: int) -> None:
-    module, literal = MODULES[name]
+    distance_of, literal = DISTANCES[name]
     a, p = 2.5 * torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)).double()
-    distance = module.build(power=power, epsilon=0.0, unit=False)
+    distance = distance_of(power=power, epsilon=0.0, unit=False)
     x, y = ([oracles.unit(v) if name == "angular" else v for v in side.tolist()] for side in (a, p))
     expected = torch.tensor([[literal(u, v) ** power for v in y] for u in x], dtype=torch.float64)
     torch.testing.assert_close(distance.matrix(a, p), expected)
@@ -216,7 +216,7 @@ def test_a_recipe_on_the_hybrid_has_the_floor_of_the_same_angle(alpha):
     nearer, farther = (hybrid_of(1 - d**2 / 2, alpha, largest_gradient(alpha)) for d in (0.0079, 0.0081))
     assert nearer < floor < farther
     # The ε under the root hides the smallest distances; without it the built distance agrees.
-    exact = hybrid.build(**recipe.distance.options, epsilon=0.0)
+    exact = hybrid(**recipe.distance.options, epsilon=0.0)
     similarities = 1 - torch.tensor([0.0079, 0.0081], dtype=torch.float64) ** 2 / 2
     assert exact.of_similarity(similarities).tolist() == pytest.approx([nearer, farther], abs=1e-9)
     assert parts.build("distance", recipe.distance).maximum == exact.maximum
@@ -233,7 +233,7 @@ def signs(seed: int, *shape: int) -> Tensor:
 @pytest.mark.parametrize("scale", SCALES)
 @given(seed=seeds, n=sizes, m=sizes, k=st.sampled_from([8, 64, 256]))
 def test_hamming_of_signs_is_exactly_the_number_of_differing_bits(scale, seed, n, m, k):
-    x, y, distance = signs(seed, n, k), signs(seed + 1, m, k), hamming.build(scale, k)
+    x, y, distance = signs(seed, n, k), signs(seed + 1, m, k), hamming(scale, k)
     bits = (x.numpy()[:, None] != y.numpy()).sum(axis=2)
     np.testing.assert_array_equal(distance.matrix(x, y), np.float32(bits * one_bit(scale, k)))
     assert distance.paired(x, x).tolist() == [0.0] * n
@@ -256,5 +256,5 @@ def test_negatives_closer_than_two_bits_are_skipped_and_the_first_of_ties_is_tak
     negatives = built.mine(codes, built.distance)
     assert (negatives.query[0].item(), negatives.patch[0].item()) == (0, 3 + 2)
     assert negatives.distances(codes, built.distance)[0].item() == 2 * 2 / 256
-    unfloored = hardest.build("across", floor=0.0)(codes, built.distance)
+    unfloored = Hardest("across", floor=0.0)(codes, built.distance)
     assert (unfloored.query[0].item(), unfloored.patch[0].item()) == (0, 3 + 1)

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from lib import objective, parts
-from lib.descriptions import Descriptions
+from lib.losses.descriptions import Descriptions
 from lib.recipes import DSM, DSM_BINARY, Recipe, part, replace_options
 
 PAIRS, BATCHES, BINS = 9, 4, 64

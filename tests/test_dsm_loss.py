@@ -15,8 +15,8 @@ from literal_dsm import MovingHistogram
 
 from lib import objective, profiles
 from lib.data.patchset import PatchSet
-from lib.descriptions import Descriptions, Triplets, drawn
 from lib.losses import cdf
+from lib.losses.descriptions import Descriptions, Triplets, drawn
 from lib.recipes import Budget, find, replace_options
 from lib.training import part_state, train
 
@@ -49,7 +49,7 @@ def weights_after(loss: cdf.Weighted, *differences: float) -> list[float]:
 @LOOKUPS
 @given(series=batches, bins=st.sampled_from([2, 5, 33, 512]), momentum=st.sampled_from([0.01, 0.1, 1.0]))
 def test_losses_and_histogram_are_the_literal_ones_batch_after_batch(lookup, series, bins, momentum):
-    loss = cdf.build(bins=bins, momentum=momentum, lookup=lookup)
+    loss = cdf.dynamic_soft_margin(bins=bins, momentum=momentum, lookup=lookup)
     literal = MovingHistogram(bins, momentum, lookup)
     for batch in series:
         losses = loss(triplets_with(*batch))
@@ -59,7 +59,7 @@ def test_losses_and_histogram_are_the_literal_ones_batch_after_batch(lookup, ser
 
 
 def test_the_first_batch_sets_the_histogram_and_later_ones_move_it_before_their_lookup():
-    loss = cdf.build(bins=5, momentum=0.25)
+    loss = cdf.dynamic_soft_margin(bins=5, momentum=0.25)
     assert not loss.started
     assert weights_after(loss, -2.0, -2.0) == [1.0, 1.0]
     assert loss.histogram.tolist() == [1, 0, 0, 0, 0]
@@ -71,22 +71,22 @@ def test_the_first_batch_sets_the_histogram_and_later_ones_move_it_before_their_
 @LOOKUPS
 @pytest.mark.parametrize("magnitude", [2.0, 2.5, 1e30])
 def test_values_at_and_beyond_the_ends_of_the_range_count_at_the_ends(lookup, magnitude):
-    loss = cdf.build(bins=9, lookup=lookup)
+    loss = cdf.dynamic_soft_margin(bins=9, lookup=lookup)
     assert weights_after(loss, -magnitude, -magnitude, magnitude, 0.5) == [0.5, 0.5, 1.0, 0.75]
     assert loss.histogram[[0, -1]].tolist() == [0.5, 0.25]
     assert loss.seen["beyond_share"].item() == (0.75 if magnitude > 2 else 0)
 
 
 def test_the_range_is_that_of_the_distance():
-    bits = cdf.build(bins=9, extent=256.0)
-    unit = cdf.build(bins=9)
+    bits = cdf.dynamic_soft_margin(bins=9, extent=256.0)
+    unit = cdf.dynamic_soft_margin(bins=9)
     assert weights_after(bits, -96.0, 32.0) == weights_after(unit, -0.75, 0.25)
 
 
 @pytest.mark.parametrize("value", [-1.9, -1 / 3, 0.0, 0.7])
 @pytest.mark.parametrize("n", [2, 7, 1024])
 def test_the_gaussian_weights_identical_triplets_by_one_half(value, n):
-    loss = cdf.build(form="gaussian")
+    loss = cdf.dynamic_soft_margin(form="gaussian")
     loss(drawn(torch.zeros(n), torch.full((n,), -value)))
     assert torch.allclose(loss.weights(torch.full((n,), value)), torch.tensor(0.5), atol=2e-3)
 
@@ -95,7 +95,7 @@ def test_the_gaussian_weights_identical_triplets_by_one_half(value, n):
 @EACH_OF
 @LOOKUPS
 def test_the_weight_is_a_constant_for_the_gradient(form, of, lookup):
-    loss = cdf.build(of=of, form=form, lookup=lookup)
+    loss = cdf.dynamic_soft_margin(of=of, form=form, lookup=lookup)
     draw = torch.Generator().manual_seed(3)
     d_pos, d_neg = (torch.rand(16, generator=draw).requires_grad_() for _ in range(2))
     losses = loss(drawn(d_pos, d_neg))
@@ -126,7 +126,7 @@ def described(name: str, n: int, seed: int = 0) -> Descriptions:
 def test_half_precision_distances_are_weighted_in_float32(form, dtype):
     draw = torch.Generator().manual_seed(4)
     d_pos, d_neg = (torch.rand(32, generator=draw).to(dtype).requires_grad_() for _ in range(2))
-    half, full = cdf.build(form=form), cdf.build(form=form)
+    half, full = cdf.dynamic_soft_margin(form=form), cdf.dynamic_soft_margin(form=form)
     mined = (d_pos.float() - d_neg.float()).detach()
     with torch.autocast("cpu", torch.bfloat16):
         losses = half(Triplets(None, d_pos, d_neg, None, mined))
@@ -142,7 +142,7 @@ def test_half_precision_distances_are_weighted_in_float32(form, dtype):
 
 @FORMS
 def test_a_batch_of_two_and_ties_have_weights(form):
-    loss = cdf.build(form=form)
+    loss = cdf.dynamic_soft_margin(form=form)
     two = weights_after(loss, -0.5, -0.25)
     assert 0 < two[0] < two[1] <= 1
     tied = weights_after(loss, -0.5, -0.25, -0.5, -0.25)
@@ -168,14 +168,14 @@ def test_binary_descriptors_without_a_distance_of_signs_are_refused():
     built = objective.build(find("dsm_binary_aug"))
     triplets = built.triplets(described("dsm_binary_aug", n=3))
     with pytest.raises(ValueError, match="the distance of signs"):
-        cdf.build(of="positive")(triplets)
+        cdf.dynamic_soft_margin(of="positive")(triplets)
 
 
 @FORMS
 @pytest.mark.parametrize("bad", [math.nan, -math.inf])
 @pytest.mark.parametrize("attribute", ["positive", "negative", "mined"])
 def test_a_distance_that_is_not_finite_raises_and_leaves_the_state_unchanged(form, bad, attribute):
-    loss = cdf.build(form=form)
+    loss = cdf.dynamic_soft_margin(form=form)
     loss(triplets_with(-0.5, 0.25))
     before = {name: buffer.clone() for name, buffer in loss.state_dict().items()}
     triplets = triplets_with(-0.5, 0.25, 0.1)
@@ -189,7 +189,7 @@ def test_a_distance_that_is_not_finite_raises_and_leaves_the_state_unchanged(for
 @pytest.mark.parametrize("options", [{"bins": 1}, {"momentum": math.nan}, {"extent": math.inf}])
 def test_options_without_a_distribution_are_refused(options):
     with pytest.raises(ValueError, match="got"):
-        cdf.build(**options)
+        cdf.dynamic_soft_margin(**options)
 
 
 @pytest.mark.parametrize("name", ["dsm_aug", "dsm_binary_aug"])

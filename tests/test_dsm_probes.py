@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from lib import parts, profiles, recipes
+from lib.analysis import moving_histogram, triplets_in_batch
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
-from lib.probes import moving_histogram, triplets_in_batch
 from lib.profiles import Profile
 from lib.recipes import Budget, Recipe
 from lib.training import Trained, part_state, train

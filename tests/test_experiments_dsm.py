@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 import torch
-from paper_records import rate_of
-
-from lib import parts
-from lib.descriptions import drawn
-from lib.objective import build as build_objective
-from lib.recipes import RECIPES, values
 from lib.study.artefacts import dsm
 from lib.study.artefacts.rows import by_option, changed, option_runs
 from lib.study.open import Study
-from lib.theory import narrow_weights
+from paper_records import rate_of
+
+from lib import parts
+from lib.analysis import narrow_weights
+from lib.losses.descriptions import drawn
+from lib.objective import build as build_objective
+from lib.recipes import RECIPES, values
 
 
 @pytest.mark.parametrize("name", dsm.VARIANTS)

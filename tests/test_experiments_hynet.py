@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 import torch
-from paper_records import BEST, changed, rate_of
-
-from lib import parts, profiles
-from lib.descriptions import descriptions
-from lib.objective import build as build_objective
-from lib.recipes import HYNET, RECIPES, SOSNET, values
 from lib.study.artefacts import hynet
 from lib.study.catalogue import SEARCHED
 from lib.study.open import Study
+from paper_records import BEST, changed, rate_of
+
+from lib import parts, profiles
+from lib.losses.descriptions import descriptions
+from lib.objective import build as build_objective
+from lib.recipes import HYNET, RECIPES, SOSNET, values
 from lib.study.printed import printed
 
 EVERY = {**RECIPES, **hynet.VARIANTS}

@@ -9,17 +9,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from lib.study.artefacts import dsm, hynet, whole_images
+from lib.study.artefacts.whole_images import UNITED
+from lib.study.catalogue import ARTEFACTS
+from lib.study.jobs import Job, record_path
+from lib.study.open import Record, Study, open_study
+from lib.study.report.whole_images import by_set, photograph_values
 from paper_records import searched
 from reporting_records import outcomes, verdicts
 
 from lib.models import tfeat
-from lib.study.artefacts import dsm, hynet, whole_images
-from lib.study.artefacts.whole_images import UNITED
-from lib.study.catalogue import ARTEFACTS
 from lib.study.claims import HELD, NOT_JUDGED
-from lib.study.jobs import Job, record_path
-from lib.study.open import Record, Study, open_study
-from lib.study.report.whole_images import by_set, photograph_values
 
 EACH = pytest.mark.parametrize("name", ["hynet/table2", "hynet/table4", "dsm/table2"])
 
@@ -77,7 +77,7 @@ def test_only_methods_trained_elsewhere_are_measured_on_released_scenes(
 ) -> None:
     (tmp_path / "eth").mkdir()
     checkpoint = tmp_path / "tfeat.params"
-    torch.save(tfeat.build().state_dict(), checkpoint)
+    torch.save(tfeat.TFeat().state_dict(), checkpoint)
     searched(monkeypatch)
     jobs = whole_images.hynet_table2(open_study(real=str(tmp_path)), [checkpoint])
     labels = [job.label for job in jobs if ("sfm", "real-eth") in job.measures]

@@ -13,10 +13,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lib.analysis import distance_histogram
 from lib.benchmarks.fpr95 import fpr95, measure
 from lib.benchmarks.subject import Subject, describe
 from lib.data.patchset import LabelledPairs, PatchSet
-from lib.probes import distance_histogram
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
     lambda pairs: {m for _, m in pairs} == {True, False}

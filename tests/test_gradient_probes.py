@@ -12,12 +12,12 @@ from looped_gradients import looped_gradient_norms
 from test_dsm_probes import TINY, subject_of
 
 from lib import recipes
+from lib.analysis import drawn_pairs, gradient_norms, training_batch
+from lib.analysis.gradient_norms import Samples, per_sample_gradient_norms
 from lib.benchmarks.subject import Subject
 from lib.data.patchset import PatchSet
 from lib.models import l2net
 from lib.objective import build as build_objective
-from lib.probes import drawn_pairs, gradient_norms, training_batch
-from lib.probes.gradient_norms import Samples, per_sample_gradient_norms
 from lib.recipes import Budget
 from lib.training import train
 
@@ -49,7 +49,7 @@ def test_batched_norms_equal_those_of_single_backward_passes(
     recipe: recipes.Recipe,
 ) -> None:
     torch.manual_seed(0)
-    model = l2net.build(width=1 / 16).double().eval()
+    model = l2net.L2Net(width=1 / 16).double().eval()
     objective, batch = build_objective(recipe), samples(7)
     norms = per_sample_gradient_norms(model, objective, batch, chunk=3)
     torch.testing.assert_close(norms, looped_gradient_norms(model, objective, batch), rtol=1e-9, atol=0)
@@ -58,7 +58,7 @@ def test_batched_norms_equal_those_of_single_backward_passes(
 
 def test_a_norm_is_that_of_the_plain_loss_over_all_parameters() -> None:
     torch.manual_seed(0)
-    model, triplets = l2net.build(width=1 / 16).double().eval(), samples(2)
+    model, triplets = l2net.L2Net(width=1 / 16).double().eval(), samples(2)
     anchor, positive, negative = (model(triplets.images[0, i][None])[0] for i in range(3))
     nearer = anchor if bool(triplets.near_anchor[0]) else positive
     angles = [torch.arccos(a @ b) for a, b in ((anchor, positive), (nearer, negative))]
@@ -71,7 +71,7 @@ def test_a_norm_is_that_of_the_plain_loss_over_all_parameters() -> None:
 
 def test_untrained_batch_norms_take_the_mean_statistics_of_the_batches() -> None:
     torch.manual_seed(0)
-    model, batches = l2net.build(width=1 / 16).eval(), 255 * torch.rand(3, 8, 1, 32, 32)
+    model, batches = l2net.L2Net(width=1 / 16).eval(), 255 * torch.rand(3, 8, 1, 32, 32)
     fitted = training_batch.with_statistics(model, batches)
     standardised = [l2net.standardise(batch) for batch in batches]
     responses = [model.features[0](images) for images in standardised]

@@ -17,7 +17,7 @@ from lib.data.hpatches.descriptors import read_descriptors
 from lib.data.hpatches.homographies import write_homography_sequence
 from lib.data.hpatches.release import as_64, read_sequences
 from lib.data.images import read_grey
-from lib.models import published, sift, tfeat
+from lib.models import handcrafted, published, tfeat
 
 STILL = np.repeat(np.eye(3)[None], 5, axis=0)
 
@@ -56,7 +56,7 @@ def check_written(data: Path, out: Path, model: torch.nn.Module) -> None:
 
 
 def test_written_descriptors_are_those_of_sift(data: Path, described: Path) -> None:
-    check_written(data, described, sift.build())
+    check_written(data, described, handcrafted.Sift())
 
 
 def test_written_descriptors_are_those_of_rootsift_or_a_published_network(
@@ -64,12 +64,12 @@ def test_written_descriptors_are_those_of_rootsift_or_a_published_network(
 ) -> None:
     out = str(tmp_path / "rootsift")
     assert hpatches.main(["describe", str(data), out, "--descriptor", "rootsift"]) == 0
-    check_written(data, tmp_path / "rootsift", sift.build(root=True))
+    check_written(data, tmp_path / "rootsift", handcrafted.Sift(root=True))
     weights = tmp_path / "weights.pth"
-    torch.save({"epoch": 3, "state_dict": tfeat.build().state_dict()}, weights)
+    torch.save({"epoch": 3, "state_dict": tfeat.TFeat().state_dict()}, weights)
     out = str(tmp_path / "published")
     assert hpatches.main(["describe", str(data), out, "--descriptor", str(weights)]) == 0
-    check_written(data, tmp_path / "published", published.build(weights))
+    check_written(data, tmp_path / "published", published.load(weights))
 
 
 def test_numbers_go_to_a_file_in_a_new_folder(

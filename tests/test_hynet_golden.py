@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from lib import objective
-from lib.descriptions import Descriptions
+from lib.losses.descriptions import Descriptions
 from lib.recipes import HYNET, SOSNET, Recipe, hybrid, part, replace_options
 
 PAIRS, LENGTH, NEIGHBOURS = 12, 16, 3

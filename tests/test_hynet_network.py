@@ -33,7 +33,7 @@ def published() -> nn.Module:
 
 @pytest.fixture(scope="module")
 def network(published: nn.Module) -> hynet.HyNet:
-    network = hynet.build().eval()
+    network = hynet.HyNet().eval()
     network.load_state_dict(published.state_dict(), strict=True)
     return network
 
@@ -48,7 +48,7 @@ def test_the_descriptors_equal_those_of_another_implementation(network, publishe
 
 def test_the_gradients_equal_those_of_the_other_implementation(published):
     """One backward pass in training mode: the fused FRN and TLU against the two written out."""
-    ours, theirs = hynet.build(dropout=0.0).train(), kornia.feature.HyNet(False, drop_rate=0.0).train()
+    ours, theirs = hynet.HyNet(dropout=0.0).train(), kornia.feature.HyNet(False, drop_rate=0.0).train()
     for model in (ours, theirs):
         model.load_state_dict(published.state_dict())
         (model(patches(1, 6))[:, ::7].sum()).backward()
@@ -58,7 +58,7 @@ def test_the_gradients_equal_those_of_the_other_implementation(published):
 
 def test_the_initial_weights_are_pytorchs_and_the_thresholds_minus_one():
     torch.manual_seed(3)
-    ours = hynet.build()
+    ours = hynet.HyNet()
     torch.manual_seed(3)
     theirs = kornia.feature.HyNet(pretrained=False)
     for name, value in theirs.state_dict().items():
@@ -69,7 +69,7 @@ def test_the_initial_weights_are_pytorchs_and_the_thresholds_minus_one():
 @pytest.mark.parametrize("norm", ["batch", "instance"])
 def test_another_norm_is_built_into_the_authors_l2net_or_into_hynet(norm):
     kind = hynet.NORMS[norm]
-    theirs, ours = hynet.build(0.25, norm), hynet.build(0.25, norm, around="hynet")
+    theirs, ours = hynet.HyNet(0.25, norm), hynet.HyNet(0.25, norm, around="hynet")
     kinds = [[type(layer) for layer in network.modules()] for network in (theirs, ours)]
     assert [types.count(nn.ReLU) for types in kinds] == [6, 0]
     assert [types.count(TLU) for types in kinds] == [0, 7]
@@ -93,7 +93,7 @@ def test_the_form_with_batch_norm_is_the_published_l2net_of_hynets_code():
     """Its layers are SOSNet's in order, as in another implementation."""
     torch.manual_seed(1)
     theirs = kornia.feature.SOSNet(pretrained=False).eval()
-    ours = hynet.build(norm="batch").eval()
+    ours = hynet.HyNet(norm="batch").eval()
     values = iter(theirs.state_dict().values())
     ours.load_state_dict({name: next(values) for name in ours.state_dict()})
     with torch.no_grad():

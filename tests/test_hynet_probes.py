@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from lib.study.artefacts.hynet import MEASURED, VARIANTS
 from test_dsm_probes import TINY, size, subject_of
 from torch import Tensor
 
 from lib import recipes
+from lib.analysis import gradient_magnitudes, orthogonality
+from lib.analysis.loss_shapes import Case, slopes
+from lib.analysis.training_batch import draw_images, with_statistics
 from lib.benchmarks import intensity_changes
 from lib.benchmarks.fpr95 import fpr95
 from lib.benchmarks.subject import Subject, describe
 from lib.data.patchset import PatchSet
-from lib.descriptions import descriptions
+from lib.losses.descriptions import descriptions
 from lib.objective import build as build_objective
-from lib.probes import gradient_magnitudes, orthogonality
-from lib.probes.training_batch import draw_images, with_statistics
 from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
-from lib.study.artefacts.hynet import MEASURED, VARIANTS
-from lib.theory.loss_shapes import Case, slopes
 from lib.training import train
 
 MAGNITUDES = tuple(MEASURED.values())

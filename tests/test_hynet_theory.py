@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from lib.analysis import architecture, loss_shapes, similarities
 from lib.recipes import largest_gradient
-from lib.theory import architecture, loss_shapes, similarities
 
 
 def test_a_step_along_the_direction_brings_positives_closer_and_takes_negatives_away() -> None:

@@ -18,9 +18,10 @@ from kornia.feature.keynet import KeyNet
 from lib.benchmarks import imc, sfm
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
-from lib.data.synthetic.imaging import Camera, axis_rotation
+from lib.data.cameras import Camera
+from lib.data.synthetic.imaging import axis_rotation
 from lib.features.detectors import Detector, Regions, detect
-from lib.models import sift
+from lib.models import handcrafted
 
 VIEWS = cameras(4)
 GREY = np.full((360, 480), 90, np.uint8)
@@ -128,7 +129,9 @@ def test_stereo_finds_the_pose_among_wrong_matches(
 
 
 def test_a_subset_without_a_model_counts_as_zero(data: Path) -> None:
-    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read_imc(data.parents[1]))
+    numbers = imc.measure(
+        Subject(partial(describe, handcrafted.Sift())), layout.read_imc(data.parents[1])
+    )
     assert numbers["stereo"] == numbers["multiview"] == numbers["registered"] == 0
     assert numbers["stereo.scene"] == numbers["average"] == numbers["matches"] == 0
 
@@ -152,7 +155,7 @@ def test_keynet_detects_keypoints_where_its_checkpoint_is_beside_the_scenes(
         return detect(image, setting)
 
     monkeypatch.setattr(sfm, "detect", recording_detect)
-    subject = Subject(partial(describe, sift.build()))
+    subject = Subject(partial(describe, handcrafted.Sift()))
     assert imc.measure(subject, textured(data))["keynet"] == 0
     torch.save(KeyNet(pretrained=False).state_dict(), data.parents[1] / "keynet.pth")
     scenes = layout.read_imc(data.parents[1])
@@ -168,7 +171,9 @@ def test_numbers_are_means_of_pairs_and_subsets(data: Path, monkeypatch: pytest.
     stereo_errors, accuracies = iter(errors), iter(scores)
     monkeypatch.setattr(imc, "stereo", lambda *_: (next(stereo_errors), 9))
     monkeypatch.setattr(imc, "multiview", lambda *_: (next(accuracies), 0.5))
-    numbers = imc.measure(Subject(partial(describe, sift.build())), layout.read_imc(data.parents[1]))
+    numbers = imc.measure(
+        Subject(partial(describe, handcrafted.Sift())), layout.read_imc(data.parents[1])
+    )
     below = [[error <= degrees for degrees in range(1, 11)] for error in errors]
     assert numbers["stereo"] == pytest.approx(100 * np.mean(below))
     assert (numbers["inliers"], numbers["registered"]) == (9, 50)

@@ -21,7 +21,7 @@ def patches(seed: int, m: int) -> torch.Tensor:
 @pytest.fixture(scope="module")
 def network():
     torch.manual_seed(0)
-    return l2net.build().eval()
+    return l2net.L2Net().eval()
 
 
 @given(seed=st.integers(0, 2**31))
@@ -43,7 +43,7 @@ def test_a_descriptor_is_the_normalised_raw_descriptor(network):
 
 
 def test_dropout_is_the_recipes_and_acts_only_in_training(network):
-    assert l2net.build(width=0.25, dropout=0.1).features[18].p == 0.1
+    assert l2net.L2Net(width=0.25, dropout=0.1).features[18].p == 0.1
     batch = patches(7, 2)
     with torch.no_grad():
         assert torch.equal(network(batch), network(batch))

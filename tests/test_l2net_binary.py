@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from lib.analysis.training_batch import with_statistics
 from lib.benchmarks.subject import describe, pair_distances
 from lib.data.patchset import PatchSet
 from lib.models import l2net, l2net_binary
-from lib.probes.training_batch import with_statistics
 
 
 def patches(seed: int, m: int) -> torch.Tensor:
@@ -23,19 +23,19 @@ def patches(seed: int, m: int) -> torch.Tensor:
 def network():
     """A network whose batch norms have seen data, so that only some bits of its codes are set."""
     torch.manual_seed(0)
-    return with_statistics(l2net_binary.build(width=0.25).eval(), [patches(1, 64)])
+    return with_statistics(l2net_binary.L2NetBinary(width=0.25).eval(), [patches(1, 64)])
 
 
 def test_binary_l2_net_differs_in_256_outputs_and_dropout():
-    real, binary = l2net.build().state_dict(), l2net_binary.build().state_dict()
+    real, binary = l2net.L2Net().state_dict(), l2net_binary.L2NetBinary().state_dict()
     shapes = {name: tuple(value.shape) for name, value in real.items()}
     shapes["features.19.weight"] = (256, 128, 8, 8)
     shapes |= {f"features.20.{name}": (256,) for name in ("running_mean", "running_var")}
     assert {name: tuple(value.shape) for name, value in binary.items()} == shapes
-    layers = [type(layer).__name__ for layer in l2net_binary.build().features]
-    assert layers == [type(layer).__name__ for layer in l2net.build().features]
-    assert l2net_binary.build().features[18].p == 0.1
-    assert not l2net_binary.build().features[20].affine
+    layers = [type(layer).__name__ for layer in l2net_binary.L2NetBinary().features]
+    assert layers == [type(layer).__name__ for layer in l2net.L2Net().features]
+    assert l2net_binary.L2NetBinary().features[18].p == 0.1
+    assert not l2net_binary.L2NetBinary().features[20].affine
 
 
 def test_bits_signs_and_tanh_agree(network):
@@ -65,7 +65,7 @@ def test_evaluation_gets_32_bytes_for_256_bits(network):
 
 
 def test_a_non_finite_descriptor_is_not_taken_for_bits(small_set: PatchSet) -> None:
-    network = l2net_binary.build(width=1 / 32).eval()
+    network = l2net_binary.L2NetBinary(width=1 / 32).eval()
     network.features[20].running_mean[7] = math.nan
     with pytest.raises(ValueError, match="not finite: the network diverged"):
         pair_distances(partial(describe, network), small_set)

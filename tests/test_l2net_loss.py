@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lib.descriptions import Descriptions, Triplets
 from lib.losses import l2net
+from lib.losses.descriptions import Descriptions, Triplets
 
 Rows = list[list[float]]
 seeds = st.integers(0, 2**31)
@@ -30,7 +30,7 @@ def triplets(raw: Tensor, *maps: Tensor) -> Triplets:
 
 
 def losses(raw: Tensor, *maps: Tensor) -> Tensor:
-    return l2net.build()(triplets(raw, *maps))
+    return l2net.L2NetLoss()(triplets(raw, *maps))
 
 
 def pair_term(scores: Rows, i: int) -> float:
@@ -75,7 +75,7 @@ def literal(raw: Tensor, *maps: Tensor) -> tuple[float, float, float]:
 @given(seed=seeds, n=st.integers(3, 6), k=st.integers(2, 5))
 def test_the_losses_of_the_pairs_sum_to_the_papers_loss(seed: int, n: int, k: int) -> None:
     raw, first = random(seed, 2, n, k), random(seed + 1, 2, n, 2, 3, 3) / 3
-    loss = l2net.build()
+    loss = l2net.L2NetLoss()
     values = loss(triplets(raw, first, raw[..., None, None]))
     e1, e2, e3 = literal(raw, first, raw)
     assert values.shape == (n,)

@@ -12,33 +12,26 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.descriptions import Descriptions, Triplets, drawn
-from lib.distances import angular, euclidean
-from lib.losses import (
-    hardest_fraction,
-    hinge,
-    mixed_hinge,
-    softplus,
-    squared_hinge,
-    stacked_hinge,
-)
-from lib.negatives import hardest
+from lib.losses import hinges
+from lib.losses.descriptions import Descriptions, Triplets, drawn
+from lib.losses.distances import angular, euclidean
+from lib.losses.negatives import Hardest
+from lib.losses.topology import Pair
 from lib.objective import Objective
 from lib.objective import build as build_objective
-from lib.positives import pair
 from lib.recipes import SOSNET, part
 
 distances = st.floats(0, 2)
 # Loss -> (ours, the paper's formula of d⁺ and d⁻); s = 1 − d²/2.
 LOSSES = {
-    "hinge": (hinge.build(margin=0.7), lambda p, n: oracles.hinge(p, n, 0.7, 1)),
-    "SOSNet's": (squared_hinge.build(), lambda p, n: max(0, 1 + p - n) ** 2),
-    "L_A": (mixed_hinge.build(), lambda p, n: max(0, 1 + p**2 / 2 - n)),
+    "hinge": (hinges.Hinge(margin=0.7), lambda p, n: oracles.hinge(p, n, 0.7, 1)),
+    "SOSNet's": (hinges.SquaredHinge(), lambda p, n: max(0, 1 + p - n) ** 2),
+    "L_A": (hinges.MixedHinge(), lambda p, n: max(0, 1 + p**2 / 2 - n)),
     "L_B": (
-        stacked_hinge.build(),
+        hinges.StackedHinge(),
         lambda p, n: 2 * max(0, 0.9 + (1 - n**2 / 2) - (1 - p**2 / 2)) + max(0, 1.2 + p - n),
     ),
-    "softplus": (softplus.build(3.0), lambda p, n: math.log(1 + math.exp(3 * (p - n))) / 3),
+    "softplus": (hinges.Softplus(3.0), lambda p, n: math.log(1 + math.exp(3 * (p - n))) / 3),
 }
 EVERY = pytest.mark.parametrize("loss", LOSSES)
 SATURATED = sorted(set(LOSSES) - {"softplus"})
@@ -57,10 +50,10 @@ def raw(seed: int, n: int, k: int) -> torch.Tensor:
 
 
 def assemble(name: str, floor: float = 0.0, **options: object) -> Objective:
-    module, _, power, scope = OBJECTIVES[name]
-    distance = module.build(power=power, **options)
-    mine = hardest.build(scope=scope, floor=floor)
-    return Objective(distance, pair.build(distance), mine, hinge.build(margin=1.0))
+    distance_of, _, power, scope = OBJECTIVES[name]
+    distance = distance_of(power=power, **options)
+    mine = Hardest(scope=scope, floor=floor)
+    return Objective(distance, Pair(distance), mine, hinges.Hinge(margin=1.0))
 
 
 def objective(name: str, anchors: torch.Tensor, positives: torch.Tensor, weights=None) -> torch.Tensor:
@@ -108,7 +101,7 @@ def test_half_precision_equals_float32_up_to_rounding(loss, dtype):
 @pytest.mark.parametrize("difference", [-256.0, 256.0])
 def test_softplus_of_bit_distances_keeps_its_gradient_and_does_not_overflow(difference):
     d_pos = torch.tensor([difference], dtype=torch.float64, requires_grad=True)
-    losses = softplus.build()(drawn(d_pos, torch.zeros(1, dtype=torch.float64)))
+    losses = hinges.Softplus()(drawn(d_pos, torch.zeros(1, dtype=torch.float64)))
     losses.sum().backward()
     assert losses.item() == pytest.approx(max(difference, 0))
     assert d_pos.grad.item() == pytest.approx(float(difference > 0))
@@ -123,7 +116,7 @@ def test_softplus_of_bit_distances_keeps_its_gradient_and_does_not_overflow(diff
 )
 def test_the_loss_is_the_mean_of_the_hardest_and_the_others_have_no_gradient(differences, fraction):
     d_pos = torch.tensor(differences, dtype=torch.float64, requires_grad=True)
-    loss = hardest_fraction.build(fraction)
+    loss = hinges.HardestFraction(fraction)
     losses = loss(drawn(d_pos, torch.zeros(len(differences), dtype=torch.float64)))
     losses.mean().backward()
     count = max(1, round(fraction * len(differences)))
@@ -137,14 +130,14 @@ def test_the_loss_is_the_mean_of_the_hardest_and_the_others_have_no_gradient(dif
 def test_hardness_is_measured_on_the_codes_and_ties_keep_the_first_triplets():
     positive, mined = torch.tensor([0.1, 0.9, 0.2, 0.3]), torch.tensor([0.5, 0.25, 0.5, 0.5])
     triplets = Triplets(None, positive, torch.zeros(4), None, mined=mined)
-    assert hardest_fraction.build(1 / 2)(triplets).tolist() == pytest.approx([0.2, 0.0, 0.4, 0.0])
+    assert hinges.HardestFraction(1 / 2)(triplets).tolist() == pytest.approx([0.2, 0.0, 0.4, 0.0])
 
 
 def test_a_fraction_of_one_is_the_hinge_that_never_truncates():
     """Sec. 3.1: a margin of 2 is at least as large as any difference of unit descriptors."""
     d_pos, d_neg = 2 * torch.rand(2, 20, generator=torch.Generator().manual_seed(0))
-    losses = hardest_fraction.build(1.0)(drawn(d_pos, d_neg))
-    torch.testing.assert_close(hinge.build(margin=2.0)(drawn(d_pos, d_neg)), 2 + losses)
+    losses = hinges.HardestFraction(1.0)(drawn(d_pos, d_neg))
+    torch.testing.assert_close(hinges.Hinge(margin=2.0)(drawn(d_pos, d_neg)), 2 + losses)
 
 
 # Whole objectives

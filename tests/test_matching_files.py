@@ -27,13 +27,13 @@ from lib.data.images import read_grey
 from lib.data.synthetic import SyntheticSize
 from lib.data.synthetic.imaging import render_view
 from lib.data.synthetic.scenes import plan_site
+from lib.features import files
 from lib.features.detectors import Detector
+from lib.features.folder import Settings, describe_and_match, photographs
 from lib.features.matches import match
+from lib.features.networks import describe, find
 from lib.features.patches import Features
 from lib.files import locked
-from lib.matching import files
-from lib.matching.folder import Settings, describe_and_match, photographs
-from lib.matching.networks import describe, find
 
 FEW = Detector(most=150)
 
@@ -156,7 +156,7 @@ def test_turned_photographs_are_described_upright_with_stored_positions(
 
 def test_images_can_be_written_with_colmap_loaded() -> None:
     write = "import io, numpy; Image.fromarray(numpy.ones((9, 9), 'u1')).save(io.BytesIO(), 'png')"
-    code = f"import lib.matching.files\nfrom PIL import Image\n{write}\nprint('written')"
+    code = f"import lib.features.files\nfrom PIL import Image\n{write}\nprint('written')"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert process.stdout == "written\n", process.stderr
 

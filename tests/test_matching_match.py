@@ -10,8 +10,8 @@ from test_matching_keypoints import texture
 from lib.benchmarks import subject
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match, nearest
+from lib.features.networks import describe, find, patch_descriptors
 from lib.features.patches import extract
-from lib.matching.networks import describe, find, patch_descriptors
 from lib.models import l2net, l2net_binary
 
 KINDS = pytest.mark.parametrize("kind", ["float", "bits"])
@@ -84,7 +84,7 @@ def test_one_keypoint_gives_no_second_nearest_for_the_ratio_test() -> None:
 
 
 def test_descriptors_equal_those_of_the_patches() -> None:
-    image, network = texture(), l2net.build(width=0.25).eval()
+    image, network = texture(), l2net.L2Net(width=0.25).eval()
     regions = detect(image, Detector(most=50))
     expected = subject.describe(network, extract(image, regions))
     for descriptor in (network, lambda patches: subject.describe(network, patches)):
@@ -96,7 +96,7 @@ def test_descriptors_equal_those_of_the_patches() -> None:
 
 def test_zero_keypoints_have_descriptors_of_the_right_kind() -> None:
     flat = np.full((60, 80), 9, np.uint8)
-    binary = describe(flat, Detector(), l2net_binary.build(width=0.25).eval())
+    binary = describe(flat, Detector(), l2net_binary.L2NetBinary(width=0.25).eval())
     assert (binary.descriptors.shape, binary.descriptors.dtype) == ((0, 32), np.uint8)
     assert describe(flat, Detector(), find("sift")).descriptors.shape == (0, 128)
     assert binary.size == (80, 60)

@@ -10,9 +10,9 @@ import torch
 from kornia import feature
 from safetensors import safe_open
 
-from lib.matching import networks
-from lib.matching.networks import find, folded
-from lib.models import hynet, l2net, l2net_binary, l2net_maps, tfeat
+from lib.features import networks
+from lib.features.networks import find, folded
+from lib.models.exported import NETWORKS
 from lib.study import records
 
 # Terms of the photographs that the committed networks were trained on.
@@ -52,15 +52,14 @@ def record(model: str, width: float, **options: object) -> dict:
     [("l2net", {"dropout": 0.1}), ("hynet", {"norm": "frn"}), ("l2net_binary", {"length": 64})],
 )
 def test_a_saved_network_describes_as_before(tmp_path: Path, model: str, options: dict) -> None:
-    module = {"l2net": l2net, "hynet": hynet, "l2net_binary": l2net_binary}[model]
-    network = module.build(width=0.25, **options).eval()
+    network = NETWORKS[model](width=0.25, **options).eval()
     path = tmp_path / networks.WEIGHTS
     networks.save(path, network, record(model, 0.25, **options))
     torch.testing.assert_close(find(str(path))(PATCHES), network(PATCHES), rtol=0, atol=0)
 
 
 def test_a_file_of_half_the_bytes_describes_nearly_as_before(tmp_path: Path) -> None:
-    network = hynet.build(width=0.25).eval()
+    network = NETWORKS["hynet"](width=0.25).eval()
     whole, half = tmp_path / "whole.safetensors", tmp_path / "half.safetensors"
     networks.save(whole, network, record("hynet", 0.25))
     networks.save(half, network, record("hynet", 0.25), half=True)
@@ -70,15 +69,15 @@ def test_a_file_of_half_the_bytes_describes_nearly_as_before(tmp_path: Path) -> 
     assert (loaded(PATCHES) * network(PATCHES)).sum(dim=1).min() > 1 - 1e-4
 
 
-@pytest.mark.parametrize("module", [l2net, hynet, l2net_maps, l2net_binary, tfeat])
-def test_folding_batch_norms_leaves_descriptors_unchanged(module) -> None:
-    network = module.build(width=0.25)
+@pytest.mark.parametrize("name", ["l2net", "hynet", "l2net_maps", "l2net_binary", "tfeat"])
+def test_folding_batch_norms_leaves_descriptors_unchanged(name: str) -> None:
+    network = NETWORKS[name](width=0.25)
     network.train()(PATCHES)
     network.eval()
     state = {name: value.clone() for name, value in network.state_dict().items()}
     fused = folded(network)
-    before = network.raw if module is l2net_binary else network
-    after = fused.raw if module is l2net_binary else fused
+    before = network.raw if name == "l2net_binary" else network
+    after = fused.raw if name == "l2net_binary" else fused
     torch.testing.assert_close(after(PATCHES), before(PATCHES), rtol=1e-4, atol=1e-4)
     assert all(torch.equal(value, state[name]) for name, value in network.state_dict().items())
     norms = [layer for layer in fused.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
@@ -87,7 +86,7 @@ def test_folding_batch_norms_leaves_descriptors_unchanged(module) -> None:
 
 @pytest.mark.parametrize(("ours", "theirs"), [("l2net", feature.HardNet), ("hynet", feature.HyNet)])
 def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours: str, theirs) -> None:
-    network = {"l2net": l2net, "hynet": hynet}[ours].build().eval()
+    network = NETWORKS[ours]().eval()
     path = tmp_path / networks.WEIGHTS
     networks.save(path, network, record(ours, 1.0))
     loaded = theirs(pretrained=False).eval()

@@ -11,13 +11,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.descriptions import Descriptions
-from lib.distances import Distance, angular, euclidean
-from lib.losses import hinge
-from lib.negatives import Negatives, random
-from lib.negatives import hardest as module
+from lib.losses.descriptions import Descriptions
+from lib.losses.distances import Distance, angular, euclidean
+from lib.losses.hinges import Hinge
+from lib.losses.negatives import Hardest, Negatives, Random
+from lib.losses.topology import Pair
 from lib.objective import Objective
-from lib.positives import pair
 
 SCOPES = pytest.mark.parametrize("scope", ["across", "within", "all"])
 METRICS = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
@@ -30,7 +29,7 @@ def descriptors(seed: int, n: int, k: int, dtype=torch.float64) -> torch.Tensor:
 
 
 def hardest(anchors: torch.Tensor, positives: torch.Tensor, distance, **options) -> Negatives:
-    return module.build(**options)(torch.stack([anchors, positives]), distance)
+    return Hardest(**options)(torch.stack([anchors, positives]), distance)
 
 
 def on_circle(*degrees: float) -> torch.Tensor:
@@ -45,8 +44,8 @@ def on_circle(*degrees: float) -> torch.Tensor:
 def test_the_negative_is_the_literal_minimum_over_all_other_pairs(
     scope, metric, power, seed, n, k, floor
 ):
-    metrics, literal = METRICS[metric]
-    distance = metrics.build(power=power, epsilon=0.0)
+    distance_of, literal = METRICS[metric]
+    distance = distance_of(power=power, epsilon=0.0)
     anchors, positives = descriptors(seed, n, k), descriptors(seed + 1, n, k)
     both = torch.cat([anchors, positives]).tolist()
     negatives = hardest(anchors, positives, distance, scope=scope, floor=floor)
@@ -66,7 +65,7 @@ def test_the_negative_is_the_literal_minimum_over_all_other_pairs(
 
 def test_each_scope_finds_the_negative_that_the_others_must_not_see():
     anchors, positives = on_circle(0, 10, 120), on_circle(60, 125, 190)
-    distance = angular.build(epsilon=0.0)
+    distance = angular(epsilon=0.0)
     # Pair 0: a_0 to a_1 is 10°, p_0 to p_1 65°; across, a_1 to p_0 50° and a_2 to p_0 60°.
     negatives = {
         scope: hardest(anchors, positives, distance, scope=scope, floor=0.0)
@@ -85,7 +84,7 @@ def test_each_scope_finds_the_negative_that_the_others_must_not_see():
 @SCOPES
 def test_the_first_of_equally_close_negatives_is_taken(scope):
     anchors = positives = torch.eye(4, dtype=torch.float64)
-    negatives = hardest(anchors, positives, euclidean.build(), scope=scope, floor=0.0)
+    negatives = hardest(anchors, positives, euclidean(), scope=scope, floor=0.0)
     patch_side = 4 if scope == "across" else 0
     assert negatives.query.tolist() == [0, 1, 2, 3]
     assert negatives.patch.tolist() == [patch_side + j for j in (1, 0, 0, 0)]
@@ -95,7 +94,7 @@ def test_the_first_of_equally_close_negatives_is_taken(scope):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("metric", sorted(METRICS))
 def test_negatives_closer_than_the_floor_count_as_false(scope, power, metric):
-    distance = METRICS[metric][0].build(power=power)
+    distance = METRICS[metric][0](power=power)
     anchors = positives = on_circle(0, 0.4, 40)  # 0.4° = 0.00698 < 0.008
     skipping = hardest(anchors, positives, distance, scope=scope, floor=0.008)
     assert (skipping.patch[:2] % 3).tolist() == [2, 2]
@@ -107,7 +106,7 @@ def test_negatives_closer_than_the_floor_count_as_false(scope, power, metric):
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("metric", sorted(METRICS))
 def test_duplicates_alone_give_the_largest_distance_without_gradient(scope, power, metric):
-    distance = METRICS[metric][0].build(power=power)
+    distance = METRICS[metric][0](power=power)
     anchors = on_circle(30, 30, 30).requires_grad_()
     positives = on_circle(30, 30, 30).requires_grad_()
     negatives = hardest(anchors, positives, distance, scope=scope, floor=0.008)
@@ -128,7 +127,7 @@ def test_a_floor_of_zero_does_not_skip_duplicates(scope, power, metric, seed):
     # In float32 the inner product of a descriptor with itself is often a little above one.
     x = descriptors(seed, 16, 128, torch.float32)
     x = torch.cat([x, x])
-    negatives = hardest(x, x, METRICS[metric][0].build(power=power), scope=scope, floor=0.0)
+    negatives = hardest(x, x, METRICS[metric][0](power=power), scope=scope, floor=0.0)
     # Rounding decides which of two coinciding patches is found, but not that it coincides.
     both = torch.cat([x, x])
     gap = (both[negatives.query] - both[negatives.patch]).norm(dim=1)
@@ -138,7 +137,7 @@ def test_a_floor_of_zero_does_not_skip_duplicates(scope, power, metric, seed):
 def test_the_distances_carry_the_gradient_to_query_and_negative_alone():
     anchors, positives = on_circle(0, 10, 120), on_circle(60, 125, 190)
     anchors, positives = anchors.requires_grad_(), positives.requires_grad_()
-    distance = angular.build()
+    distance = angular()
     negatives = hardest(anchors, positives, distance, scope="within", floor=0.0)
     assert not negatives.query.requires_grad
     negatives.distances(torch.stack([anchors, positives]), distance)[0].backward()
@@ -149,12 +148,12 @@ def test_the_distances_carry_the_gradient_to_query_and_negative_alone():
 def test_a_single_pair_is_refused():
     x = descriptors(1, 1, 8)
     with pytest.raises(ValueError, match="batch of 1 pair"):
-        hardest(x, x, euclidean.build(), scope="across", floor=0.0)
+        hardest(x, x, euclidean(), scope="across", floor=0.0)
 
 
 # TFeat's negatives: another pair's positive at random, and anchor swapping
 
-RAW = euclidean.build(unit=False, epsilon=0.0)
+RAW = euclidean(unit=False, epsilon=0.0)
 SWAPS = pytest.mark.parametrize("swap", [False, True])
 
 
@@ -166,7 +165,7 @@ def random_negatives(
     pairs: torch.Tensor, swap: bool, seed: int = 0, distance: Distance = RAW
 ) -> Negatives:
     torch.manual_seed(seed)
-    return random.build(swap=swap)(pairs, distance)
+    return Random(swap=swap)(pairs, distance)
 
 
 @SWAPS
@@ -186,7 +185,7 @@ def test_every_other_pair_is_drawn_equally_often() -> None:
     torch.manual_seed(1)
     counts = torch.zeros(n, n)
     for _ in range(rounds):
-        counts[torch.arange(n), random.build()(pairs, RAW).patch - n] += 1
+        counts[torch.arange(n), Random()(pairs, RAW).patch - n] += 1
     expected = rounds / (n - 1)
     deviations = counts[~torch.eye(n, dtype=torch.bool)] - expected
     assert (counts.diagonal() == 0).all()
@@ -196,7 +195,7 @@ def test_every_other_pair_is_drawn_equally_often() -> None:
 @SWAPS
 def test_loss_and_gradient_are_those_of_torchs_triplet_loss(swap: bool) -> None:
     pairs = drawn_pairs(3, 6).requires_grad_()
-    objective = Objective(RAW, pair.build(RAW), random.build(swap), hinge.build(margin=2.0))
+    objective = Objective(RAW, Pair(RAW), Random(swap), Hinge(margin=2.0))
     torch.manual_seed(4)
     triplets = objective.triplets(Descriptions(pairs, pairs))
     losses = objective.loss(triplets)
@@ -214,7 +213,7 @@ def test_loss_and_gradient_are_those_of_torchs_triplet_loss(swap: bool) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_identical_and_half_precision_descriptors_leave_loss_and_gradient_finite(swap, dtype) -> None:
     pairs = torch.ones(2, 3, 4, dtype=dtype, requires_grad=True)
-    distance = euclidean.build(unit=False)
+    distance = euclidean(unit=False)
     negatives = random_negatives(pairs.detach(), swap, distance=distance)
     d_neg = negatives.distances(pairs, distance)
     d_neg.sum().backward()

@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from lib.models import cs_l2net, hynet, l2net, l2net_binary, l2net_maps, tfeat
 
 FLOAT = {
-    "l2net": l2net.build,
-    "l2net with maps": l2net_maps.build,
-    "cs-l2net": cs_l2net.build,
-    "tfeat": tfeat.build,
+    "l2net": l2net.L2Net,
+    "l2net with maps": l2net_maps.L2NetMaps,
+    "cs-l2net": cs_l2net.CSL2Net,
+    "tfeat": tfeat.TFeat,
     **{
-        f"hynet, {norm} around {around}": lambda width, norm=norm, around=around: hynet.build(
+        f"hynet, {norm} around {around}": lambda width, norm=norm, around=around: hynet.HyNet(
             width, norm, around=around
         )
         for norm, around in [
@@ -23,7 +23,7 @@ FLOAT = {
         ]
     },
 }
-NETWORKS = {**FLOAT, "l2net, binary": l2net_binary.build}
+NETWORKS = {**FLOAT, "l2net, binary": l2net_binary.L2NetBinary}
 EVERY = pytest.mark.parametrize("name", NETWORKS)
 
 

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
-from lib.descriptions import Descriptions, Triplets
-from lib.distances import Distance, angular, euclidean
+from lib.losses.descriptions import Descriptions, Triplets
+from lib.losses.distances import Distance, angular, euclidean
+from lib.losses.negatives import Hardest
+from lib.losses.topology import Pair
 from lib.models import l2net
-from lib.negatives import hardest
 from lib.objective import Objective
-from lib.positives import pair
 from lib.recipes import Budget, part, replace_options
 from lib.samplers import adasample
 from lib.training import train
@@ -41,8 +41,8 @@ def described(n: int = 5, k: int = 4, seed: int = 0) -> Descriptions:
 
 
 def whole(loss: nn.Module, distance: Distance | None = None, **more: object) -> Objective:
-    distance = distance or euclidean.build(epsilon=0.0)
-    more = {"positive": pair.build(distance), "mine": hardest.build("across", 0.0)} | more
+    distance = distance or euclidean(epsilon=0.0)
+    more = {"positive": Pair(distance), "mine": Hardest("across", 0.0)} | more
     return Objective(distance=distance, loss=loss, **more)
 
 
@@ -113,19 +113,19 @@ def test_a_sum_over_the_batch_is_n_times_its_mean() -> None:
     losses = toy.loss(toy.triplets(descriptions))
     weights = torch.arange(5, dtype=torch.float64)
     assert not toy.triplets(descriptions).mined.requires_grad
-    summed = replace(toy, reduction="sum").total(losses, descriptions, weights)
+    summed = whole(Signed(), reduction="sum").total(losses, descriptions, weights)
     torch.testing.assert_close(summed, 5 * toy.total(losses, descriptions, weights))
 
 
 def test_adasample_refuses_a_negative_loss_and_takes_its_hinge(
     small_set: PatchSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sampler = adasample.build(angular.build(), lam=10.0)
+    sampler = adasample.AdaSample(angular(), lam=10.0)
     with pytest.raises(ValueError, match=r"no meaning for a loss of -0\.5"):
         sampler.observe(None, torch.tensor([0.5, -1.5]))
     of = described()
     triplets = whole(Signed()).triplets(of)
-    on_hinge = adasample.build(angular.build(), lam=10.0, of="hinge")
+    on_hinge = adasample.AdaSample(angular(), lam=10.0, of="hinge")
     on_hinge.observe(triplets, triplets.positive - triplets.negative)
     hinges = [max(0.0, 1 + margin) for margin in triplets.mined.tolist()]
     assert float(on_hinge.average_loss) == pytest.approx(sum(hinges) / 5)

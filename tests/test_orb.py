@@ -9,7 +9,7 @@ import torch
 from scipy.ndimage import gaussian_filter
 
 from lib.benchmarks.subject import describe
-from lib.models import orb
+from lib.models import handcrafted
 
 SIZES = pytest.mark.parametrize("size", [32, 64])
 
@@ -39,7 +39,7 @@ def opencv_descriptor(image: np.ndarray) -> np.ndarray:
 @SIZES
 def test_bits_are_those_of_opencv_at_the_centre(size: int) -> None:
     images = patches(0, 6, size)
-    described = orb.build(size)(as_input(images))
+    described = handcrafted.Orb(size)(as_input(images))
     assert described.shape == (6, 256)
     assert described.dtype == torch.bool
     for image, bits in zip(images, described, strict=True):
@@ -49,24 +49,24 @@ def test_bits_are_those_of_opencv_at_the_centre(size: int) -> None:
 def test_a_patch_of_64_is_described_whole_or_by_its_middle() -> None:
     images = patches(2, 3, 64)
     halved = images.reshape(3, 32, 2, 32, 2).mean(axis=(2, 4)).round().astype(np.uint8)
-    whole = describe(orb.build(), images)
+    whole = describe(handcrafted.Orb(), images)
     assert (whole == np.stack([opencv_descriptor(image) for image in halved])).all()
     # Smoothing reaches three pixels beyond the window.
     changed = images.copy()
     changed[:, :10], changed[:, :, :10] = 0, 0
-    assert (describe(orb.build(64), changed) == describe(orb.build(64), images)).all()
-    assert (describe(orb.build(), changed) != whole).any()
+    assert (describe(handcrafted.Orb(64), changed) == describe(handcrafted.Orb(64), images)).all()
+    assert (describe(handcrafted.Orb(), changed) != whole).any()
 
 
 def test_brightness_does_not_change_bits_and_a_turn_does() -> None:
     images = patches(3, 2, 32).clip(20, 200)
-    model = orb.build()
+    model = handcrafted.Orb()
     bits = model(as_input(images))
     assert torch.equal(model(as_input(images + 20)), bits)
     assert (model(as_input(np.rot90(images, axes=(1, 2)).copy())) != bits).float().mean() > 0.2
 
 
 def test_a_uniform_patch_sets_no_bit_and_an_empty_batch_gives_no_row() -> None:
-    model = orb.build()
+    model = handcrafted.Orb()
     assert not model(torch.full((2, 1, 32, 32), 77.0)).any()
     assert model(torch.empty(0, 1, 32, 32)).shape == (0, 256)

@@ -28,9 +28,9 @@ from lib.data import whole_images as layout
 from lib.data.synthetic import sequences as generator
 from lib.features.detectors import Regions, regions
 from lib.features.keypoints import Keypoints, transfer
-from lib.models import orb, sift
+from lib.models import handcrafted
 
-SIFT = Subject(partial(describe, sift.build()))
+SIFT = Subject(partial(describe, handcrafted.Sift()))
 SHIFT = np.array([[1, 0, -12.0], [0, 1, -7], [0, 0, 1]])
 
 
@@ -124,8 +124,8 @@ def test_bits_are_matched_by_hamming_distance() -> None:
 def test_binary_descriptors_and_signs_are_measured(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "graf").symlink_to(folder / "graf")
     sequences = layout.read_oxford_affine(tmp_path)
-    assert oxford_affine.measure(Subject(partial(describe, orb.build())), sequences)["score"] > 30
-    shifted = Subject(lambda patches: describe(sift.build(), patches) - 0.05)
+    assert oxford_affine.measure(Subject(partial(describe, handcrafted.Orb())), sequences)["score"] > 30
+    shifted = Subject(lambda patches: describe(handcrafted.Sift(), patches) - 0.05)
     signs = oxford_affine.measure(of_signs(shifted), sequences)
     assert 20 < signs["score"] <= 100
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.pair_weights.inverse_distance import inverse_distance
+from lib.losses.pair_weights import inverse_distance
 
 SCALES = pytest.mark.parametrize("scale", ["batch_mean", "raw", "class"])
 distances = st.lists(st.floats(0.02, math.pi), min_size=1, max_size=12)

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 from kornia import feature
-from torch import Tensor, nn
-from torch.nn import functional
-
-from lib.matching import networks
-from lib.models import l2net_binary, published, tfeat
 from lib.study.artefacts import together
 from lib.study.artefacts.rows import published_jobs
 from lib.study.jobs import configuration, record_path
 from lib.study.open import open_study
+from torch import Tensor, nn
+from torch.nn import functional
+
+from lib.features import networks
+from lib.models import l2net_binary, published, tfeat
 
 State = dict[str, Tensor]
 
@@ -60,7 +60,7 @@ NETWORKS = {
     "tfeat": lambda: without_downloads(feature.TFeat),
     "hardnet8": lambda: without_downloads(feature.HardNet8),
     "hynet": lambda: without_downloads(feature.HyNet),
-    "dsm, binary": lambda: l2net_binary.build().eval(),
+    "dsm, binary": lambda: l2net_binary.L2NetBinary().eval(),
 }
 
 
@@ -71,7 +71,7 @@ def save(path: Path, content: object, **options: object) -> Path:
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    return save(tmp_path / "tfeat.params", random_state(tfeat.build()))
+    return save(tmp_path / "tfeat.params", random_state(tfeat.TFeat()))
 
 
 @pytest.mark.parametrize(("name", "wrapped"), [*((name, False) for name in NETWORKS), ("tfeat", True)])
@@ -80,7 +80,7 @@ def test_a_checkpoint_gives_the_descriptors_of_its_network(tmp_path, name, wrapp
     state = random_state(network)
     network.load_state_dict(state, strict=False)
     path = save(tmp_path / "x.pth", {"epoch": 9, "state_dict": state} if wrapped else state)
-    loaded = published.build(path)
+    loaded = published.load(path)
     assert not loaded.training
     assert loaded.input_size == 32
     with torch.no_grad():
@@ -94,7 +94,7 @@ def test_l2net_is_the_same_network_in_hynets_naming_as_in_sosnets(tmp_path):
     hynets = save(tmp_path / "hynets.pth", renamed(state, TO_HYNETS))
     sosnets = save(tmp_path / "sosnets.pth", state)
     with torch.no_grad():
-        actual, expected = (published.build(path)(patches(1, 2)) for path in (hynets, sosnets))
+        actual, expected = (published.load(path)(patches(1, 2)) for path in (hynets, sosnets))
     assert torch.equal(actual, expected)
 
 
@@ -130,7 +130,7 @@ def hardtfeat_literally(state: State, images: Tensor) -> Tensor:
 
 def test_hardtfeat_loads_from_the_tensors_of_its_published_file(tmp_path):
     state = hardtfeat_file()
-    loaded = published.build(save(tmp_path / "HardTFeat.pth", {"epoch": 9, "state_dict": state}))
+    loaded = published.load(save(tmp_path / "HardTFeat.pth", {"epoch": 9, "state_dict": state}))
     with torch.no_grad():
         descriptors = loaded(patches(2, 3))
     torch.testing.assert_close(descriptors, hardtfeat_literally(state, patches(2, 3)), atol=1e-5, rtol=0)
@@ -140,7 +140,7 @@ def test_hardtfeat_loads_from_the_tensors_of_its_published_file(tmp_path):
 
 
 def test_missing_unknown_and_misshapen_tensors_are_listed(tmp_path):
-    state = random_state(tfeat.build()) | {
+    state = random_state(tfeat.TFeat()) | {
         "features.9.bias": torch.ones(1),
         "descr.0.bias": torch.ones(1),
     }
@@ -149,7 +149,7 @@ def test_missing_unknown_and_misshapen_tensors_are_listed(tmp_path):
         r'nearest is TFeat: .*Missing.*"features.4.bias".*Unexpected.*"features.9.bias".*descr.0.bias'
     )
     with pytest.raises(ValueError, match=rf"wrong\.params .*{listed}"):
-        published.build(save(tmp_path / "wrong.params", state))
+        published.load(save(tmp_path / "wrong.params", state))
 
 
 class Malicious:
@@ -165,10 +165,10 @@ class Malicious:
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_checkpoint_that_would_execute_code_is_refused_and_not_executed(tmp_path, zipped):
     path, trace = tmp_path / "evil.params", tmp_path / "executed"
-    content = {**random_state(tfeat.build()), "descr.0.bias": Malicious(trace)}
+    content = {**random_state(tfeat.TFeat()), "descr.0.bias": Malicious(trace)}
     save(path, content, _use_new_zipfile_serialization=zipped)
     with pytest.raises(ValueError, match=r"evil\.params was refused for safety"):
-        published.build(path)
+        published.load(path)
     assert not trace.exists()
     torch.load(path, weights_only=False)
     assert trace.exists()  # the file was indeed dangerous
@@ -179,13 +179,13 @@ def test_a_file_without_a_state_dict_is_refused(tmp_path, content):
     path = tmp_path / "foreign.params"
     path.write_bytes(content) if isinstance(content, bytes) else save(path, content)
     with pytest.raises(ValueError, match=r"foreign\.params"):
-        published.build(path)
+        published.load(path)
 
 
 def test_a_file_with_another_digest_is_refused(checkpoint):
-    published.build(checkpoint, sha256=hashlib.sha256(checkpoint.read_bytes()).hexdigest())
+    published.load(checkpoint, sha256=hashlib.sha256(checkpoint.read_bytes()).hexdigest())
     with pytest.raises(ValueError, match=r"tfeat.params is not the file asked for"):
-        published.build(checkpoint, sha256="0" * 64)
+        published.load(checkpoint, sha256="0" * 64)
 
 
 # Rows
@@ -200,7 +200,7 @@ def test_a_row_is_identified_by_its_files_content_not_its_path(checkpoint, tmp_p
     assert original.label == "tfeat (published)"
     assert record_path(original, study) == record_path(copied, study)
     assert str(tmp_path) not in str(configuration(original, study))
-    save(copy, random_state(tfeat.build(), seed=2))
+    save(copy, random_state(tfeat.TFeat(), seed=2))
     (changed,) = published_jobs(study, [copy])
     assert record_path(changed, study) != record_path(original, study)
 
@@ -210,7 +210,7 @@ def test_an_exported_network_is_not_measured_on_its_training_sets(tmp_path):
     path.parent.mkdir()
     config = {"recipe": {"model": {"name": "tfeat", "options": {}}}, "profile": {"width": 1.0}}
     record = {"config": config, "label": "Mine", "train_set": "mini-a+mini-c", "weights": "0" * 64}
-    networks.save(path, tfeat.build(), record)
+    networks.save(path, tfeat.TFeat(), record)
     (job,) = published_jobs(open_study(), [path])
     assert {name for _, name in (*job.measures, *job.probes)} == {"mini-b"}
 

@@ -153,8 +153,8 @@ def test_an_infinite_lambda_is_hardpos_of_the_anchor():
 
 
 def test_schedules_begin_at_one_and_fall_as_stated():
-    assert [constant.build()(p) for p in (0, 0.5, 1)] == [1, 1, 1]
-    assert [linear.build()(p) for p in (0, 0.25, 1)] == [1, 0.75, 0]
+    assert [constant()(p) for p in (0, 0.5, 1)] == [1, 1, 1]
+    assert [linear()(p) for p in (0, 0.25, 1)] == [1, 0.75, 0]
     steps = parts.build("schedule", RECIPES["adasample_gen"].schedule)
     # At the first step of each of 90 epochs: divided by 10 after 30, 60 and 80 epochs.
     per_epoch = 976

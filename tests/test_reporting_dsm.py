@@ -8,21 +8,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from lib.statistics.intervals import Measured
+from lib.study.artefacts import dsm as artefacts
+from lib.study.jobs import Job
+from lib.study.open import Record, Study, open_study
+from lib.study.report import frames
+from lib.study.report.frames import COLUMN_NAMES, TASKS, printed_by_column
 from paper_records import records
 from reporting_records import claims_on, outcomes, verdict, verdicts
 
+from lib.analysis import narrow_weights
 from lib.benchmarks.hpatches import LEVELS
 from lib.recipes import RECIPES
-from lib.statistics.intervals import Measured
-from lib.study.artefacts import dsm as artefacts
 from lib.study.claims import NOT_JUDGED, Claim, read_claims
 from lib.study.claims.measured import values_of
-from lib.study.jobs import Job
-from lib.study.open import Record, Study, open_study
 from lib.study.printed import printed
-from lib.study.report import frames
-from lib.study.report.frames import COLUMN_NAMES, TASKS, printed_by_column
-from lib.theory import narrow_weights
 
 SEEDS = (0, 1, 2)
 

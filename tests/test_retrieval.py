@@ -308,9 +308,9 @@ def test_every_engine_finds_the_images_of_a_landmark(two_cities: dict[str, City]
     from functools import partial
 
     from lib.benchmarks.subject import describe
-    from lib.models import sift
+    from lib.models import handcrafted
 
-    numbers = retrieval.measure(Subject(partial(describe, sift.build(root=True))), two_cities)
+    numbers = retrieval.measure(Subject(partial(describe, handcrafted.Sift(root=True))), two_cities)
     for engine in ("visual_index", "hqe_single", "hqe_multiple"):
         assert numbers[engine] > 90
         for name in layout.CITIES:

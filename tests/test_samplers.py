@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lib.descriptions import drawn
-from lib.distances import angular, euclidean
-from lib.points import shuffled
+from lib.losses.descriptions import drawn
+from lib.losses.distances import angular, euclidean
 from lib.samplers import adasample, hardpos, random_pair
 from lib.samplers.adasample import anchor_distances, log_probabilities
 from lib.samplers.candidates import Generation, Pool, draw_pool, group
+from lib.samplers.points import Shuffled
 
 METRICS = {"euclidean": (euclidean, oracles.euclidean), "angular": (angular, oracles.angular)}
 # Level of statistics on fixed seeds: small enough never to fail by chance, far above the p-value of a
@@ -43,7 +43,7 @@ def descriptors(seed: int, n: int, c: int, k: int = 8, dtype=torch.float64) -> t
 
 
 def with_loss(loss: float, *, lam: float, distance=None, **options: object) -> adasample.AdaSample:
-    sampler = adasample.build(distance or angular.build(), lam=lam, **options)
+    sampler = adasample.AdaSample(distance or angular(), lam=lam, **options)
     sampler.observe(None, torch.tensor([loss]))
     return sampler
 
@@ -151,7 +151,7 @@ def test_without_renewal_a_class_always_gets_the_same_patches_and_angles():
 @given(count=st.integers(2, 40), data=st.data())
 def test_every_point_is_used_once_before_any_is_used_again_each_time_in_another_order(count, data):
     n, random = data.draw(st.integers(1, count)), generator(data.draw(st.integers(0, 99)))
-    points = shuffled.build(count)
+    points = Shuffled(count)
     orders = [torch.cat([points(n, random) for _ in range(count // n)]).tolist() for _ in range(3)]
     for order in orders:
         assert len(set(order)) == count // n * n
@@ -163,11 +163,11 @@ def test_every_point_is_used_once_before_any_is_used_again_each_time_in_another_
 
 
 SAMPLERS = {
-    "random": lambda: random_pair.build(),
-    "hardpos of the anchor": lambda: hardpos.build(euclidean.build(), of="anchor"),
-    "hardpos of the class": lambda: hardpos.build(angular.build(power=2), of="class"),
-    "adasample, first batch": lambda: adasample.build(angular.build(power=2), lam=10.0),
-    "adasample": lambda: with_loss(0.5, lam=10.0, distance=euclidean.build(power=2)),
+    "random": lambda: random_pair.RandomPair(),
+    "hardpos of the anchor": lambda: hardpos.Hardpos(euclidean(), of="anchor"),
+    "hardpos of the class": lambda: hardpos.Hardpos(angular(power=2), of="class"),
+    "adasample, first batch": lambda: adasample.AdaSample(angular(power=2), lam=10.0),
+    "adasample": lambda: with_loss(0.5, lam=10.0, distance=euclidean(power=2)),
     "adasample, loss gone": lambda: with_loss(0.0, lam=10.0),
 }
 
@@ -199,9 +199,9 @@ def test_anchors_are_uniform(name):
 @pytest.mark.parametrize("metric", sorted(METRICS))
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_reported_distance_is_that_of_the_drawn_pair_at_power_one(name, metric, power):
-    module, literal = METRICS[metric]
+    distance_of, literal = METRICS[metric]
     sampler = SAMPLERS[name]()
-    sampler.distance = module.build(power=power, epsilon=0.0)
+    sampler.distance = distance_of(power=power, epsilon=0.0)
     described = descriptors(2, 20, 5)
     choice = sampler.choose(pool_of(*[5] * 20), lambda: described, generator(2))
     for row in range(20):
@@ -211,7 +211,7 @@ def test_the_reported_distance_is_that_of_the_drawn_pair_at_power_one(name, metr
 
 
 def test_random_pairs_are_uniform_over_ordered_pairs():
-    choice = random_pair.build().choose(pool_of(*[5] * 4000), None, generator(3))
+    choice = random_pair.RandomPair().choose(pool_of(*[5] * 4000), None, generator(3))
     assert stats.chisquare(pair_counts(choice, 5)).pvalue > LEVEL
 
 
@@ -219,7 +219,7 @@ def test_random_pairs_are_uniform_over_ordered_pairs():
 
 
 def test_the_first_batch_is_drawn_uniformly_for_any_lambda():
-    sampler = adasample.build(angular.build(), lam=1000.0)
+    sampler = adasample.AdaSample(angular(), lam=1000.0)
     assert sampler.average_loss is None
     assert sampler.exponent is None
     described = descriptors(4, 1, 5).expand(4000, 5, 8)
@@ -236,11 +236,11 @@ def test_the_first_batch_is_drawn_uniformly_for_any_lambda():
     exponent=st.floats(0, 40),
 )
 def test_probabilities_are_those_of_equation_13_within_each_class(metric, power, seed, counts, exponent):
-    module, literal = METRICS[metric]
+    distance_of, literal = METRICS[metric]
     pool = pool_of(*counts, slots=7)
     described = descriptors(seed, len(counts), 7)
     anchor = torch.tensor([seed % count for count in counts])
-    d = anchor_distances(pool, described, anchor, module.build(power=power, epsilon=0.0))
+    d = anchor_distances(pool, described, anchor, distance_of(power=power, epsilon=0.0))
     logarithms, log_normaliser = log_probabilities(d, torch.tensor(exponent, dtype=torch.float64))
     for row, count in enumerate(counts):
         distances = [
@@ -259,7 +259,7 @@ def test_probabilities_are_those_of_equation_13_within_each_class(metric, power,
 def test_positives_are_drawn_as_often_as_equation_13_says():
     n, lam, loss = 20_000, 3.0, 0.75
     described = descriptors(8, 1, 4)
-    sampler = with_loss(loss, lam=lam, distance=angular.build(power=2))
+    sampler = with_loss(loss, lam=lam, distance=angular(power=2))
     choice = sampler.choose(pool_of(*[4] * n), lambda: described.expand(n, 4, 8), generator(8))
     expected = np.zeros((4, 4))
     for a in range(4):
@@ -283,7 +283,7 @@ def test_a_large_lambda_or_a_vanished_loss_draws_as_hardpos(lam, loss, dtype):
     described = descriptors(9, 200, 6, dtype=dtype)
     pool = pool_of(*[2, 3, 4, 5, 6] * 40)
     ours = with_loss(loss, lam=lam).choose(pool, lambda: described, generator(9))
-    hardest = hardpos.build(angular.build()).choose(pool, lambda: described, generator(9))
+    hardest = hardpos.Hardpos(angular()).choose(pool, lambda: described, generator(9))
     assert torch.equal(ours.anchor, hardest.anchor)
     # Near ties are a matter of chance at any finite exponent.
     gap = hardest.distance - ours.distance
@@ -297,7 +297,7 @@ def test_exponents_up_to_1e30_leave_probabilities_and_normalisers_finite(dtype, 
     pool = pool_of(2, 5, 6, slots=6)
     described = descriptors(seed, 3, 6, dtype=dtype)
     described[1, 1] = described[1, 0]
-    d = anchor_distances(pool, described, torch.tensor([0, 1, 2]), angular.build(power=2))
+    d = anchor_distances(pool, described, torch.tensor([0, 1, 2]), angular(power=2))
     logarithms, log_normaliser = log_probabilities(d, torch.tensor(exponent, dtype=dtype))
     probabilities = logarithms.exp()
     assert not logarithms.isnan().any()
@@ -312,7 +312,7 @@ def test_exponents_up_to_1e30_leave_probabilities_and_normalisers_finite(dtype, 
     lam=st.floats(0, 50),
 )
 def test_averages_are_those_of_the_oracle(losses, kind, lam):
-    sampler = adasample.build(angular.build(), lam=lam, average=kind)
+    sampler = adasample.AdaSample(angular(), lam=lam, average=kind)
     for loss in losses:
         sampler.observe(None, torch.tensor([loss], dtype=torch.float64))
     expected = oracles.average_loss(losses, kind)
@@ -321,7 +321,7 @@ def test_averages_are_those_of_the_oracle(losses, kind, lam):
 
 
 def test_the_window_holds_the_last_hundred_batches_and_no_older_one():
-    sampler = adasample.build(angular.build(), lam=1.0, average="windowed")
+    sampler = adasample.AdaSample(angular(), lam=1.0, average="windowed")
     for loss in [1000.0, 201.0] + [1.0] * 99:
         sampler.observe(None, torch.tensor([loss]))
     assert sampler.average_loss.item() == pytest.approx(3.0)
@@ -330,24 +330,24 @@ def test_the_window_holds_the_last_hundred_batches_and_no_older_one():
 def test_a_negative_loss_is_averaged_as_the_hinge_of_its_triplets_alone():
     triplets, losses = drawn(torch.tensor([0.5]), torch.tensor([0.8])), torch.tensor([-0.3])
     with pytest.raises(ValueError, match="of='hinge'"):
-        adasample.build(angular.build(), lam=1.0).observe(triplets, losses)
-    sampler = adasample.build(angular.build(), lam=1.0, of="hinge")
+        adasample.AdaSample(angular(), lam=1.0).observe(triplets, losses)
+    sampler = adasample.AdaSample(angular(), lam=1.0, of="hinge")
     sampler.observe(triplets, losses)
     assert sampler.average_loss.item() == pytest.approx(0.7)
 
 
 def test_the_observed_loss_carries_no_gradient_into_the_average():
-    sampler = adasample.build(angular.build(), lam=1.0)
+    sampler = adasample.AdaSample(angular(), lam=1.0)
     sampler.observe(None, torch.tensor([2.0], requires_grad=True) * 3)
     assert not sampler.average_loss.requires_grad
 
 
 @pytest.mark.parametrize("kind", ["exponential", "windowed", "cumulative"])
 def test_a_restored_sampler_continues_as_the_saved_one(kind):
-    first = adasample.build(angular.build(), lam=2.0, average=kind)
+    first = adasample.AdaSample(angular(), lam=2.0, average=kind)
     for loss in (0.9, 0.8, 0.3):
         first.observe(None, torch.tensor([loss]))
-    second = adasample.build(angular.build(), lam=2.0, average=kind)
+    second = adasample.AdaSample(angular(), lam=2.0, average=kind)
     second.load_state_dict(first.state_dict())
     for sampler in (first, second):
         sampler.observe(None, torch.tensor([0.1]))
@@ -357,9 +357,9 @@ def test_a_restored_sampler_continues_as_the_saved_one(kind):
 def test_distances_to_the_anchor_carry_no_gradient_and_are_never_zero():
     described = descriptors(12, 2, 3).requires_grad_()
     same = described[:, :1].expand(2, 3, 8)
-    for module, _ in METRICS.values():
+    for distance_of, _ in METRICS.values():
         for power in (1, 2):
-            d = anchor_distances(pool_of(3, 3), same, torch.tensor([0, 2]), module.build(power=power))
+            d = anchor_distances(pool_of(3, 3), same, torch.tensor([0, 2]), distance_of(power=power))
             assert not d.requires_grad
             assert d[~d.isnan()].min() > 0
 
@@ -371,9 +371,9 @@ def test_distances_to_the_anchor_carry_no_gradient_and_are_never_zero():
 @pytest.mark.parametrize("kind", ["anchor", "class"])
 @given(seed=seeds, counts=st.lists(st.integers(2, 6), min_size=1, max_size=8))
 def test_hardpos_takes_the_farthest_pair_of_its_anchor_or_class(kind, metric, seed, counts):
-    module, literal = METRICS[metric]
+    distance_of, literal = METRICS[metric]
     described = descriptors(seed, len(counts), 6)
-    choice = hardpos.build(module.build(epsilon=0.0), of=kind).choose(
+    choice = hardpos.Hardpos(distance_of(epsilon=0.0), of=kind).choose(
         pool_of(*counts, slots=6), lambda: described, generator(seed)
     )
     for row, count in enumerate(counts):
@@ -388,7 +388,7 @@ def test_hardpos_takes_the_farthest_pair_of_its_anchor_or_class(kind, metric, se
 def test_among_equally_far_positives_all_are_drawn(of):
     # The corners of a regular simplex are all equally far apart.
     described = torch.eye(4).expand(4000, 4, 4)
-    choice = hardpos.build(euclidean.build(), of=of).choose(
+    choice = hardpos.Hardpos(euclidean(), of=of).choose(
         pool_of(*[4] * 4000), lambda: described, generator(13)
     )
     assert stats.chisquare(pair_counts(choice, 4)).pvalue > LEVEL

@@ -26,7 +26,7 @@ from lib.data.synthetic.imaging import axis_rotation, render_views
 from lib.data.synthetic.whole_images import Arrangement, plan_wall, write_posed
 from lib.data.whole_images import read_eth
 from lib.features.detectors import detect
-from lib.models import colmap_sift, sift
+from lib.models import handcrafted
 
 TAKEN = cameras(4)
 WORLD = points(60)
@@ -139,7 +139,7 @@ def test_one_wrong_camera_does_not_decide_how_a_model_is_aligned(
 
 
 def test_images_without_keypoints_give_no_model(folder: Path) -> None:
-    blank = Subject(partial(describe, sift.build()))
+    blank = Subject(partial(describe, handcrafted.Sift()))
     numbers = sfm.measure(blank, read_eth(folder))
     assert numbers["keypoints.scene"] == numbers["images.scene"] == numbers["sparse_points"] == 0
     assert "track_length" not in numbers
@@ -160,7 +160,7 @@ def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_nearly_frontal_views_are_reconstructed_correctly(easy: Path) -> None:
     scenes = read_eth(easy)
-    numbers = sfm.measure(Subject(partial(describe, sift.build())), scenes)
+    numbers = sfm.measure(Subject(partial(describe, handcrafted.Sift())), scenes)
     assert numbers["images.wall"] == numbers["images"] == 4
     assert numbers["sparse_points"] > 50
     assert 2 <= numbers["track_length"] <= 4
@@ -171,7 +171,7 @@ def test_nearly_frontal_views_are_reconstructed_correctly(easy: Path) -> None:
 
 def test_colmaps_sift_is_described_at_its_own_keypoints(easy: Path) -> None:
     (scene,) = read_eth(easy)
-    model = colmap_sift.build()
+    model = handcrafted.ColmapSift()
     subject = ImageSubject(model, of_image=model.of_image)
     for path in scene.images.values():
         ours, detected = features(subject, path, sfm.DETECTOR), detect(read_grey(path), sfm.DETECTOR)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kornia.feature import SIFTDescriptor
 from scipy.ndimage import gaussian_filter
 
-from lib.models import sift
+from lib.models import handcrafted
 
 BOTH = pytest.mark.parametrize("root", [False, True])
 SMOOTHINGS = pytest.mark.parametrize("smoothing", [0.0, 4.6])
@@ -29,13 +29,13 @@ def patches(seed: int, m: int) -> torch.Tensor:
 def test_the_default_is_kornias_sift_of_the_unchanged_patch(root):
     batch = patches(0, 4)
     expected = SIFTDescriptor(patch_size=32, rootsift=root)(batch / 255)
-    assert torch.equal(sift.build(root=root)(batch), expected)
+    assert torch.equal(handcrafted.Sift(root=root)(batch), expected)
 
 
 @SMOOTHINGS
 @BOTH
 def test_descriptors_are_finite_non_negative_and_of_unit_length(root, smoothing):
-    descriptors = sift.build(root=root, smoothing=smoothing)(patches(1, 5))
+    descriptors = handcrafted.Sift(root=root, smoothing=smoothing)(patches(1, 5))
     assert descriptors.shape == (5, 128)
     assert descriptors.dtype == torch.float32
     assert descriptors.min() >= 0
@@ -49,7 +49,7 @@ def test_descriptors_are_finite_non_negative_and_of_unit_length(root, smoothing)
 def test_a_patch_of_one_grey_value_has_a_flat_histogram_and_leaves_others_unchanged(
     root, smoothing, value
 ):
-    model, batch = sift.build(root=root, smoothing=smoothing), patches(3, 2)
+    model, batch = handcrafted.Sift(root=root, smoothing=smoothing), patches(3, 2)
     descriptors = model(torch.cat([batch[:1], torch.full((1, 1, 32, 32), float(value)), batch[1:]]))
     np.testing.assert_allclose(descriptors[1], 128**-0.5, rtol=1e-6)
     assert torch.equal(descriptors[[0, 2]], model(batch))
@@ -61,7 +61,7 @@ def test_smoothing_takes_the_existing_blur_of_the_patch_into_account():
     # One px of the 32 is two of the 64.
     sigma = np.sqrt(4.6**2 - 0.5**2 - 0.5**2) / 2
     smooth = np.stack([gaussian_filter(p[0].double().numpy(), sigma, mode="mirror") for p in batch])
-    expected = sift.build()(torch.from_numpy(smooth[:, None]).float())
-    actual = sift.build(smoothing=4.6)(batch)
+    expected = handcrafted.Sift()(torch.from_numpy(smooth[:, None]).float())
+    actual = handcrafted.Sift(smoothing=4.6)(batch)
     np.testing.assert_allclose(actual, expected, atol=2e-3)
-    assert (actual - sift.build()(batch)).abs().max() > 0.05
+    assert (actual - handcrafted.Sift()(batch)).abs().max() > 0.05

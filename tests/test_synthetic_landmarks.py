@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from lib.data import whole_images as layout
+from lib.data.cameras import Camera
 from lib.data.sources import WholeImages
 from lib.data.synthetic import ImagesSize
 from lib.data.synthetic import whole_images as generator
-from lib.data.synthetic.imaging import Camera, Plane, Site, render_views
+from lib.data.synthetic.imaging import Plane, Site, render_views
 from lib.data.synthetic.photographs import packaged_photographs
 from lib.data.whole_images import City
 

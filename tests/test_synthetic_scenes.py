@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_files import photo_folder
 
+from lib.data.cameras import Camera
 from lib.data.phototour import read_phototour
 from lib.data.synthetic import SyntheticSize, scenes
 from lib.data.synthetic.imaging import (
-    Camera,
     Photometry,
     Plane,
     Site,

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from lib import objective
-from lib.descriptions import Descriptions
+from lib.losses.descriptions import Descriptions
 from lib.recipes import TCDESC_DSM, TCDESC_HN, Recipe, replace_options
 
 PAIRS, LENGTH, NEIGHBOURS, BINS = 10, 12, 4, 32

@@ -13,14 +13,14 @@ import torch
 from literal_tcdesc import Options
 from test_dsm_probes import TINY, size, subject_of
 
+from lib.analysis import matches_on_brisk, matches_on_dog, neighbourhoods
+from lib.analysis.training_batch import draw_images, with_statistics
 from lib.benchmarks.subject import Subject, describe
 from lib.data.hpatches.homographies import MATCHED, HomographySequence
 from lib.data.patchset import PatchSet
-from lib.descriptions import descriptions
 from lib.features.keypoints import Keypoints
-from lib.models.sift import build as sift
-from lib.probes import matches_on_brisk, matches_on_dog, neighbourhoods
-from lib.probes.training_batch import draw_images, with_statistics
+from lib.losses.descriptions import descriptions
+from lib.models.handcrafted import Sift
 from lib.recipes import RECIPES, Budget, at_rate
 from lib.training import train
 
@@ -135,7 +135,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[HomographySequence]
 def test_matches_are_right_by_the_homography_and_wrong_by_another(
     module: object, images: list[HomographySequence]
 ) -> None:
-    subject = Subject(partial(describe, sift().eval()))
+    subject = Subject(partial(describe, Sift().eval()))
     arrays = module.probe(subject, images)
     assert arrays["name"].tolist() == ["i_a", "i_b", "i_c", "v_c", "v_none"]
     right, matches = arrays["right"], arrays["matches"]

@@ -31,13 +31,13 @@ def patches(seed: int, m: int) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def network():
-    network = tfeat.build()
+    network = tfeat.TFeat()
     network.load_state_dict(published())
     return network.eval()
 
 
 def test_the_state_dict_has_the_keys_and_shapes_of_the_published_checkpoint():
-    assert {name: tuple(v.shape) for name, v in tfeat.build().state_dict().items()} == PUBLISHED
+    assert {name: tuple(v.shape) for name, v in tfeat.TFeat().state_dict().items()} == PUBLISHED
 
 
 def literal(patch: np.ndarray, state: dict[str, torch.Tensor], unbiased: bool = False) -> np.ndarray:

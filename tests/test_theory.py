@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import sem
 
-from lib.distances import euclidean
-from lib.pair_weights.inverse_distance import inverse_distance
+from lib.analysis import output_gradient, theorem_2, unbiasedness
+from lib.losses.distances import euclidean
+from lib.losses.pair_weights import inverse_distance
 from lib.samplers import adasample
 from lib.samplers.candidates import Pool
-from lib.theory import output_gradient, theorem_2, unbiasedness
 
 QUICK = {
     "unbiasedness": {"exponents": (1, 8, 10)},
@@ -29,7 +29,7 @@ QUICK = {
 
 @cache
 def computed(name: str) -> tuple[dict, dict]:
-    return import_module(f"lib.theory.{name}").compute(**QUICK.get(name, {}))
+    return import_module(f"lib.analysis.{name}").compute(**QUICK.get(name, {}))
 
 
 def few_pairs() -> unbiasedness.Pairs:
@@ -122,7 +122,7 @@ def test_the_librarys_sampler_and_weights_have_the_enumerated_expectation():
     patch = 3 * torch.randint(8, (20_000, 1), generator=generator) + torch.arange(3)
     counts = torch.full((len(patch),), 3)
     pool = Pool(patch, torch.zeros(patch.shape), torch.ones_like(patch, dtype=torch.bool), counts)
-    sampler = adasample.build(distance=euclidean.build(power=2), lam=10)
+    sampler = adasample.AdaSample(distance=euclidean(power=2), lam=10)
     sampler.observe(None, torch.ones(1, dtype=torch.float64))
     choice = sampler.choose(pool, lambda: torch.from_numpy(pairs.descriptors)[patch], generator)
     number = np.full((24, 24), -1)

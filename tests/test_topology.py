@@ -20,12 +20,12 @@ from lib.benchmarks.subject import describe
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
 from lib.data.synthetic import SyntheticSize
-from lib.descriptions import Descriptions
-from lib.distances import angular, euclidean
-from lib.matching.networks import find
-from lib.positives import topology, topology_weights
-from lib.positives.topology import build
-from lib.positives.topology_weights import linear_combination, nearest
+from lib.features.networks import find
+from lib.losses import topology_weights
+from lib.losses.descriptions import Descriptions
+from lib.losses.distances import angular, euclidean
+from lib.losses.topology import topology, topology_distance
+from lib.losses.topology_weights import linear_combination, nearest
 from lib.recipes import (
     ADASAMPLE_TC,
     HYNET_TC,
@@ -38,7 +38,7 @@ from lib.recipes import (
 from lib.training import train
 
 # Without ε under the root, so that d_E is as the paper prints it.
-EXACT = euclidean.build(epsilon=0.0)
+EXACT = euclidean(epsilon=0.0)
 seeds = st.integers(0, 2**31)
 
 
@@ -62,7 +62,7 @@ def positives(descriptors: Tensor, **options: object) -> list[float]:
 @given(seed=seeds, n=st.integers(3, 12), k=st.integers(1, 5), gamma=st.sampled_from([0, 0.5, 1, 2]))
 def test_d_pos_is_the_paper_s_algorithm_and_mixture(seed, n, k, gamma):
     batch, k = pairs(n, 12, seed), min(k, n - 1)
-    d_pos = build(EXACT, neighbours=k, gamma=gamma)(descriptions(batch))
+    d_pos = topology(EXACT, neighbours=k, gamma=gamma)(descriptions(batch))
     assert d_pos.tolist() == pytest.approx(positives(batch, k=k, gamma=gamma), rel=1e-10, abs=1e-12)
 
 
@@ -104,7 +104,7 @@ def changed(centres: Tensor, near: Tensor, exact: Tensor) -> float:
 def test_lambda_is_eq_11_s(seed, gamma, noise):
     batch, options = pairs(14, 8, seed, noise), Options(k=4, gamma=gamma)
     # With d_T = 0, d⁺ = (1 − λ) d_E.
-    positive = build(EXACT, neighbours=4, weights="none", gamma=gamma)
+    positive = topology(EXACT, neighbours=4, weights="none", gamma=gamma)
     lam = 1 - positive(descriptions(batch)) / (batch[0] - batch[1]).norm(dim=1)
     near = np.array([literal.neighbours(side, 4) for side in batch.numpy()])
     matches = literal.matched_neighbours(batch.numpy(), near, options)
@@ -120,7 +120,7 @@ def test_topology_vectors_are_indexed_by_pair():
     near = torch.tensor([[[1, 2], [0, 2], [0, 1], [0, 1]], [[2, 1], [3, 0], [3, 0], [2, 1]]])
     of_anchors = torch.tensor([[0.5, 0.25], [1.0, 2.0], [1.0, -1.0], [1.0, 1.0]])
     of_positives = torch.tensor([[0.25, 0.5], [4.0, 3.0], [5.0, -1.0], [1.0, -1.0]])
-    distances = topology.topology_distance(of_anchors, of_positives, near)
+    distances = topology_distance(of_anchors, of_positives, near)
     assert distances.tolist() == [0, (2 + 2 + 4) / 2, (2 + 1 + 5) / 2, (1 + 2 + 1) / 2]
 
 
@@ -139,7 +139,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_the_gradient_is_that_of_differences(option):
-    positive = build(EXACT, **{"neighbours": 3, **OPTIONS[option]})
+    positive = topology(EXACT, **{"neighbours": 3, **OPTIONS[option]})
 
     def positive_of_raw(raw: Tensor) -> Tensor:
         return positive(descriptions(F.normalize(raw, dim=-1)))
@@ -174,7 +174,7 @@ def test_nearly_collinear_neighbours_have_weights_and_gradients_of_usual_size(of
 
 def gradient(batch: Tensor, **options: object) -> Tensor:
     leaf = batch.clone().requires_grad_()
-    distances = build(euclidean.build(), **options)(descriptions(leaf))
+    distances = topology(euclidean(), **options)(descriptions(leaf))
     assert torch.isfinite(distances).all()
     distances.mean().backward()
     assert torch.isfinite(leaf.grad).all()
@@ -209,7 +209,7 @@ def test_duplicate_descriptors_have_finite_distances_and_gradients(dtype, weight
 
 def test_half_precision_and_autocast_compute_in_float32():
     batch = pairs(40, 32).to(torch.bfloat16)
-    positive = build(euclidean.build(), neighbours=8)
+    positive = topology(euclidean(), neighbours=8)
     distances = positive(descriptions(batch))
     assert distances.dtype == torch.float32
     torch.testing.assert_close(distances, positive(descriptions(batch.float())))
@@ -224,14 +224,14 @@ def test_descriptors_that_are_not_finite_give_distances_that_are_not():
     """The factorisation raises no error, which would hide that the run diverges."""
     batch = pairs(20, 16).float()
     batch[0, 3] = torch.nan
-    assert not torch.isfinite(build(euclidean.build(), neighbours=4)(descriptions(batch))).all()
+    assert not torch.isfinite(topology(euclidean(), neighbours=4)(descriptions(batch))).all()
 
 
 def test_the_recipe_s_distance_is_mixed_in_at_its_power():
     batch = pairs(12, 8)
-    distance = angular.build(power=2, epsilon=0.0)
+    distance = angular(power=2, epsilon=0.0)
     topological, mixed = (
-        build(distance, neighbours=3, lam=lam)(descriptions(batch)) for lam in (1.0, 0.25)
+        topology(distance, neighbours=3, lam=lam)(descriptions(batch)) for lam in (1.0, 0.25)
     )
     angle = torch.acos((batch[0] * batch[1]).sum(-1))
     torch.testing.assert_close(mixed, 0.25 * topological + 0.75 * angle**2)
@@ -239,12 +239,12 @@ def test_the_recipe_s_distance_is_mixed_in_at_its_power():
 
 def test_too_few_pairs_or_dimensions_for_the_neighbours_are_refused():
     with pytest.raises(ValueError, match="a batch of 16 pairs has no 16 neighbours"):
-        build(EXACT)(descriptions(pairs(16, 32)))
+        topology(EXACT)(descriptions(pairs(16, 32)))
     batch = pairs(20, 8)
     with pytest.raises(ValueError, match="8 dimensions are combinations of any 8 neighbours"):
-        build(EXACT, neighbours=8)(descriptions(batch))
-    assert torch.isfinite(build(EXACT, neighbours=8, weights="heat")(descriptions(batch))).all()
-    assert torch.isfinite(build(EXACT, neighbours=7)(descriptions(batch))).all()
+        topology(EXACT, neighbours=8)(descriptions(batch))
+    assert torch.isfinite(topology(EXACT, neighbours=8, weights="heat")(descriptions(batch))).all()
+    assert torch.isfinite(topology(EXACT, neighbours=7)(descriptions(batch))).all()
 
 
 def test_the_cdf_may_be_of_the_distance_without_topology():

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from skimage import data
 
+from lib.analysis import w1bs_curves
 from lib.benchmarks import w1bs
 from lib.benchmarks.subject import Subject, describe
 from lib.data import whole_images as layout
 from lib.data.synthetic import ImagesSize
 from lib.data.synthetic import whole_images as generator
 from lib.data.synthetic.photographs import Photograph
-from lib.models import sift
-from lib.probes import w1bs_curves
+from lib.models import handcrafted
 
 
 def literal_area(confidence: np.ndarray, right: np.ndarray, thresholds: np.ndarray) -> float:
@@ -111,7 +111,7 @@ def test_rows_of_both_columns_show_the_same_spot(folder: Path) -> None:
 
 def test_measures_are_means_over_pairs_and_subsets(folder: Path) -> None:
     pairs = layout.read_w1bs(folder)
-    subject = Subject(partial(describe, sift.build()))
+    subject = Subject(partial(describe, handcrafted.Sift()))
     measured = w1bs.measure(subject, pairs)
     assert measured["mauc"] == pytest.approx((measured["mauc.G"] + measured["mauc.L"]) / 2)
     for (subset, name), patches in pairs.items():

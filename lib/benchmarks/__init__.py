@@ -1,2 +1,45 @@
-"""Benchmarks: one module each, whose ``measure(subject, test_set)`` returns metrics of one test set.
-Probes have ``probe(subject, test_set)`` instead, which returns arrays small enough to commit."""
+"""Measures of a descriptor, a module each: ``measure(subject, test_set)`` returns numbers of one test set.
+
+Modules of `lib.analysis` have ``probe(subject, test_set)``, which returns arrays small enough to commit,
+or ``compute(**options)``, which needs no data.
+"""
+
+# The version of each measure, of `lib.benchmarks` and `lib.analysis`. It is raised by hand when a module's
+# numbers change; what was measured with another version is then measured again, from the run's weights.
+# Golden values (`tests/test_golden.py`) fail if someone forgets.
+MEASURES: dict[str, int] = dict.fromkeys(
+    (
+        "architecture",
+        "carrying_error",
+        "descriptor_spread",
+        "distance_histogram",
+        "drawn_pairs",
+        "fpr95",
+        "fpr95_by_stage",
+        "gradient_magnitudes",
+        "gradient_norms",
+        "hpatches",
+        "image_pairs",
+        "imc",
+        "intensity_changes",
+        "loss_shapes",
+        "matches_on_brisk",
+        "matches_on_dog",
+        "moving_histogram",
+        "narrow_weights",
+        "neighbourhoods",
+        "orthogonality",
+        "output_gradient",
+        "oxford_affine",
+        "retrieval",
+        "set_statistics",
+        "sfm",
+        "similarities",
+        "theorem_2",
+        "triplets_in_batch",
+        "unbiasedness",
+        "w1bs",
+        "w1bs_curves",
+    ),
+    1,
+)

@@ -23,7 +23,7 @@ from scipy.spatial.transform import Rotation
 
 from lib.benchmarks.sfm import Pair, features, matched, sparse_model
 from lib.benchmarks.subject import Subject
-from lib.data.synthetic.imaging import Camera
+from lib.data.cameras import Camera
 from lib.data.whole_images import ChallengeScene
 from lib.features.detectors import Detector
 

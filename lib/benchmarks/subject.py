@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib import augmentation
 from lib.data.patchset import PatchSet
 from lib.recipes import Recipe
+from lib.samplers import augmentation
 
 BATCH = 1024
 # Patches described at once: what fits a core's cache, and what fills a GPU.
@@ -29,14 +29,16 @@ class Subject:
         recipe: how it was trained; None if it was not trained here.
         stages: the network at fractions of its training, by fraction as text ("0.0", "0.2", …), in
             evaluation mode; empty if it was not trained here.
-        record: its record so far, e.g. its loss curve; do not change it.
+        batch_pairs: number of pairs in a training batch; 0 if it was not trained here.
+        curves: its training curves by name, e.g. "loss", a value for each stretch of steps.
         device: where the networks are.
     """
 
     describe: Callable[[np.ndarray], np.ndarray]
     recipe: Recipe | None = None
     stages: Mapping[str, nn.Module] = field(default_factory=dict)
-    record: Mapping = field(default_factory=dict)
+    batch_pairs: int = 0
+    curves: Mapping[str, list[float]] = field(default_factory=dict)
     device: str = "cpu"
     # Cache of the last descriptors and distances: several metrics use the same set.
     _last: dict[str, tuple] = field(default_factory=dict, repr=False, compare=False)
@@ -45,11 +47,6 @@ class Subject:
     def networks(self) -> dict[float, nn.Module]:
         """`stages` by fraction of training, ascending."""
         return {float(stage): self.stages[stage] for stage in sorted(self.stages, key=float)}
-
-    @property
-    def batch_pairs(self) -> int:
-        """Number of pairs in a training batch."""
-        return self.record["config"]["profile"]["budget"]["batch_pairs"]
 
     def pair_distances(self, test_set: PatchSet) -> tuple[np.ndarray, np.ndarray]:
         """Return `pair_distances` of a set, cached for consecutive metrics of the same set."""

@@ -17,10 +17,10 @@ import cv2
 import numpy as np
 import pandas as pd
 
-from lib.augmentation import PATCH_SIZE
 from lib.benchmarks.subject import Subject
 from lib.data.whole_images import PatchPair
 from lib.features.matches import nearest
+from lib.samplers.augmentation import PATCH_SIZE
 
 THRESHOLDS = 100
 # Added to the denominator of the ratio.

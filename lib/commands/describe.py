@@ -20,8 +20,8 @@ from torch import nn
 from lib.commands.options import exit_status, positive
 from lib.features.detectors import Detector
 from lib.files import write_bytes
-from lib.matching import files, networks
-from lib.matching.folder import Settings, describe_and_match
+from lib.features import files, networks
+from lib.features.folder import Settings, describe_and_match
 from lib.study import records
 from lib.study.runs import load_network
 
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def add_descriptor(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a descriptor, ``--descriptor`` (as `lib.matching.networks.find` takes
+    """Add the options that name a descriptor, ``--descriptor`` (as `lib.features.networks.find` takes
     it) or ``--record``, and ``--device``."""
     descriptor = parser.add_mutually_exclusive_group(required=True)
     text = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"

@@ -29,7 +29,7 @@ from lib.data.hpatches.release import read_sequences, read_splits
 from lib.data.hpatches.tasks import open_split
 from lib.data.synthetic import SequencesSize
 from lib.files import make_once, write_bytes
-from lib.study.report.frames import PROTOCOLS
+from lib.study.tables import PROTOCOLS
 
 # How much `build` draws by default, by option: verification pairs of each kind, and so on.
 AMOUNTS = {"pairs": 200_000, "queries": 10_000, "distractors": 20_000, "seed": 0}

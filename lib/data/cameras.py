@@ -1,4 +1,4 @@
-"""Cameras of photographs, checked when read, and the camera files of Strecha et al. (CVPR 2008).
+"""Pinhole cameras of photographs, checked when read, and the camera files of Strecha et al. (CVPR 2008).
 
 These files hold the true poses of fountain-P11, Herz-Jesus-P8 and others. ``IMAGE.camera`` holds K in
 three rows, three zeros (radial distortion), the rotation from camera to world in three rows, the
@@ -13,12 +13,12 @@ Herz-Jesus-P8.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from lib.data.images import read_image
-from lib.data.synthetic.imaging import Camera
 from lib.files import write_bytes
 
 _HALF_PIXEL = 0.5
@@ -26,6 +26,29 @@ _HALF_PIXEL = 0.5
 _ROTATION_ROUNDING = 1e-3
 # Px by which a resized image's height may differ from the stated height, scaled like the width.
 _SIZE_ROUNDING = 1.0
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole camera: x ~ intrinsics (rotation X + translation).
+
+    Attributes:
+        intrinsics: (3, 3) float64, px.
+        rotation: (3, 3) float64, world to camera.
+        translation: (3,) float64, world units.
+        width, height: size of the camera's images, px.
+    """
+
+    intrinsics: np.ndarray
+    rotation: np.ndarray
+    translation: np.ndarray
+    width: int
+    height: int
+
+    @property
+    def centre(self) -> np.ndarray:
+        """The camera's position in the world, (3,)."""
+        return -self.rotation.T @ self.translation
 
 
 def checked_camera(

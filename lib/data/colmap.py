@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pycolmap
 
-from lib.data.synthetic.imaging import Camera
+from lib.data.cameras import Camera
 
 HALF_PIXEL = 0.5
 DATABASE = "database.db"

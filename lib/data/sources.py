@@ -7,7 +7,7 @@ module and computing digests is cheap: code that makes or decodes pixels is impo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -16,8 +16,8 @@ from typing import Any
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
+from lib.data.scenes.places import Places
 from lib.data.scenes.sets import SceneSets
-from lib.data.states import Manifest, read_manifest
 from lib.data.synthetic import SEQUENCES, ImagesSize, SequencesSize, SyntheticSize
 from lib.data.synthetic import photographs as allotments
 from lib.data.synthetic.photographs import CONFIRMATION, RESERVE, SCENES, Allotment, Photograph
@@ -38,7 +38,7 @@ KINDS = {
 # Bytes. A digest of released whole images covers the content of files up to this size; of larger files,
 # which are taken for images, it covers only the size.
 _SMALLEST_IMAGE = 100_000
-_READER, _WHOLE_IMAGES = "lib.data.phototour", "lib.data.whole_images"
+_WHOLE_IMAGES = "lib.data.whole_images"
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Separator of the names in a union's name, and the HPatches split whose training set joins the union.
 _AND, _SPLIT = "+", "a"
@@ -64,15 +64,14 @@ class Collection:
     real: Path | None = None
 
     def digest(self, name: str) -> str:
-        """Return 16 hex digits that identify the state of a set's data; makes no pixels.
+        """Return 8 hexadecimal digits that identify what a set contains; makes no pixels.
 
-        The first 8 cover the content (`states.content_half`): for a generated set, its size and what it
-        is made of; for a released set, its files. The last 8 cover the code that makes and reads it.
+        They cover, for a generated set, its size and what it is made of; for a released set, its files.
 
         Raises:
             FileNotFoundError: a folder is missing.
         """
-        return states.digest(*self.made_of(name), None if self.released(name) else self.size)
+        return states.digest(self.made_of(name), None if self.released(name) else self.size)
 
     def folder_of(self, name: str) -> Path:
         """Return the folder of a set's files; a generated set's folder may not exist yet."""
@@ -111,11 +110,10 @@ class PatchSets(Collection):
     def released(self, name: str) -> Path | None:
         return None if name in self.photographs else self.real / name
 
-    def made_of(self, name: str) -> tuple[tuple[str, ...], object]:
+    def made_of(self, name: str) -> object:
         if self.released(name):
-            return (_READER,), self._files[name]
-        photographs = states.of_photographs(self.photographs[name])
-        return ("lib.data.synthetic.scenes", _READER), [name, photographs]
+            return self._files[name]
+        return [name, states.of_photographs(self.photographs[name])]
 
     @cached_property
     def _files(self) -> Mapping[str, list]:
@@ -171,13 +169,8 @@ class HPatchesSets(Collection):
     def files_of(self, name: str) -> str:
         return self.stem
 
-    def made_of(self, name: str) -> tuple[tuple[str, ...], object]:
-        content: object = self._files
-        if self.photographs:
-            maker, content = ("lib.data.synthetic.sequences",), states.of_photographs(self.photographs)
-        else:
-            maker = ("lib.data.hpatches.building",) if self.homographies else ()
-        return ("lib.data.hpatches.tasks", *maker), [name, content]
+    def made_of(self, name: str) -> object:
+        return [name, states.of_photographs(self.photographs) if self.photographs else self._files]
 
     @cached_property
     def _files(self) -> list:
@@ -236,14 +229,13 @@ class WholeImages(Collection):
     def released(self, name: str) -> Path | None:
         return self.real and self.real / self._kind(name)
 
-    def made_of(self, name: str) -> tuple[tuple[str, ...], object]:
+    def made_of(self, name: str) -> object:
         if self.real is None:
-            photographs = states.of_photographs(self.shown(self._kind(name)))
-            return (_WHOLE_IMAGES, _SYNTHETIC_IMAGES), [name, photographs]
+            return [name, states.of_photographs(self.shown(self._kind(name)))]
         files = [path for path in self.released(name).rglob("*") if path.is_file()]
         sizes = {path.relative_to(self.real).as_posix(): path.stat().st_size for path in files}
         small = [path for path, size in sizes.items() if size <= _SMALLEST_IMAGE]
-        return (_WHOLE_IMAGES,), states.of_files(self.real, small, sorted(sizes.keys() - small))
+        return states.of_files(self.real, small, sorted(sizes.keys() - small))
 
     def shown(self, kind: str) -> list[Photograph]:
         """Return the photographs that the synthetic set of a kind is made from."""
@@ -278,6 +270,7 @@ class Source:
         real_images: additional real sets of whole images, if requested.
         beside: patch sets of another source, to train on together with these ("castle+photos-a").
         skipped: files in a folder of photographs that are not photographs, and why.
+        recorded: by set, the digests that a reference has; its pixels are not on this machine.
     """
 
     name: str
@@ -291,6 +284,7 @@ class Source:
     real_images: WholeImages | None = None
     beside: tuple[PatchSets, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
+    recorded: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scenes(self) -> SceneSets | None:
@@ -354,7 +348,7 @@ class Source:
         return by_set[name]
 
     def digest(self, name: str) -> str:
-        """Return 16 hex digits that identify the state of a set's data, as `Collection.digest`.
+        """Return 8 hexadecimal digits that identify what a set contains, as `Collection.digest`.
 
         A union's digest is computed from its parts' digests.
 
@@ -364,13 +358,15 @@ class Source:
         """
         if _AND in name:
             return states.union_digest([self.digest(part) for part in name.split(_AND)])
-        return self.collection(name).digest(name)
+        if self.recorded:
+            return self.recorded.get(name, "unlisted")
+        if name not in self._digests:
+            self._digests[name] = self.collection(name).digest(name)
+        return self._digests[name]
 
-    def manifest(self, names: Iterable[str]) -> Manifest:
-        """Return a manifest of what sets contain; raises as `digest`."""
-        sets = {name: states.content_half(self.digest(name)) for name in names}
-        photographs = self.own_images.photographs if self.name == _PHOTOS else {}
-        return Manifest(sets, photographs, self.scenes and self.scenes.places)
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        return {}
 
     def scene_folder(self, name: str) -> Path:
         """Return the folder of a set's files, or of a union's copy; it may not exist yet."""
@@ -392,6 +388,11 @@ class Source:
                 missing.
             OSError: `folder` cannot be written.
         """
+        if self.recorded:
+            raise FileNotFoundError(
+                f"the photographs of {name} are not on this machine: name their folder in the "
+                f'notebook\'s first cell, data = "{self.name}:DIR"'
+            )
         if _AND not in name:
             return self.collection(name).load(name)
         from lib.data.patchset import unite
@@ -407,7 +408,8 @@ def open_source(
     homographies: Sequence[Path] = (),
     *,
     images: Path | None = None,
-    manifest: Path | None = None,
+    recorded: Mapping[str, str] | None = None,
+    places: Places | None = None,
 ) -> Source:
     """Open the source that a command line's `--data` or `--photos` names.
 
@@ -419,11 +421,11 @@ def open_source(
         sequences: size of the generated homography sequences.
         homographies: folders of real homography sequences, which add the sets "real-hp-…".
         images: a folder of released sets of whole images, which adds the sets "real-…".
-        manifest: for "photos" and "scenes", a file in the format of `lib.data.states`. Its sets have
-            digests, and can be loaded if they have been generated before.
+        recorded: for "photos" and "scenes", the digests of the sets of a reference, by name.
+        places: for "scenes", the places of a reference.
 
     Raises:
-        FileNotFoundError: a folder, the manifest, or one of the three sets is missing.
+        FileNotFoundError: a folder, or one of the three sets, is missing.
         ValueError: `data` names no data, or a folder has fewer than 5 readable photographs.
     """
     folder, (kind, _, given) = Path(folder), data.partition(":")
@@ -433,16 +435,18 @@ def open_source(
         others["real_hpatches"] = HPatchesSets("real-hp", folder, sequences, homographies=own)
     if images:
         others["real_images"] = WholeImages("real", folder, ImagesSize(), real=images)
-    if kind == _SCENES and (given or manifest is not None):
-        root = Path(given).resolve() if given else None
-        scenes = SceneSets(root, folder, None if root else read_manifest(manifest))
+    if data in (_PHOTOS, _SCENES) and recorded:
+        others["recorded"] = recorded
+    if kind == _SCENES and (given or places is not None):
+        scenes = SceneSets(Path(given).resolve() if given else None, folder, places)
         # A folder without scenes is refused here, before anything is made.
         places = scenes.places
         return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
     if kind == _PHOTOS and given:
         allotted, others["skipped"] = allotments.folder_photographs(Path(given))
-    elif data == _PHOTOS and manifest is not None:
-        allotted = read_manifest(manifest).photographs
+    elif data == _PHOTOS and recorded:
+        # Their names are enough: nothing is generated from photographs that are not here.
+        allotted = dict.fromkeys((*SCENES, *RESERVE, allotments.HOMOGRAPHY), ())
     elif not data or kind == _PHOTOS:
         raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
     else:

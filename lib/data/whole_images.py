@@ -45,10 +45,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.cameras import checked_camera, read_strecha_cameras
+from lib.data.cameras import Camera, checked_camera, read_strecha_cameras
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
 from lib.data.images import read_grey, read_image
-from lib.data.synthetic.imaging import Camera
 
 if TYPE_CHECKING:
     import pycolmap

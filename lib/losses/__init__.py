@@ -1,7 +1,10 @@
-"""Losses: one module each, with `build(**options)` returning an nn.Module from triplets to losses (n,).
+"""What a step minimises, part by part; `lib.objective` puts the parts of a recipe together.
 
-No module is a whole paper: AdaSample's loss is `hinge` on a squared distance, DSM's is `cdf`,
-HyNet's is `hinge` on `lib.distances.hybrid`, TCDesc's is `hinge` or `cdf` on `lib.positives.topology`.
+`descriptions`: a network's descriptors of n matching pairs, and triplets. `distances`, `negatives`,
+`topology` (the distance of a matching pair; TCDesc's): what a triplet is made of. `hinges`, `cdf` (DSM):
+losses of triplets. `average_precision` (DOAP), `l2net`: losses of all descriptors of a batch.
+`pair_weights` (AdaSample's w_i), `regularizers` (GOR, R_L2, SOSR): what is added.
 
-A loss may put scalars by name into its attribute `seen`, which training keeps as curves.
+A loss is an nn.Module from triplets to losses (n,). It may put scalars by name into its attribute
+`seen`, which training keeps as curves.
 """

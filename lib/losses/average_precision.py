@@ -12,8 +12,8 @@ same nodes. A query has one match in a batch of pairs, so N⁺ = 1.
 import torch
 from torch import Tensor, nn
 
-from lib.descriptions import Triplets
-from lib.distances import Distance
+from lib.losses.descriptions import Triplets
+from lib.losses.distances import Distance
 
 
 class AveragePrecision(nn.Module):
@@ -63,8 +63,3 @@ class AveragePrecision(nn.Module):
         counts = counts.index_add(0, node, (counted * (1 - upper_share)).flatten())
         counts = counts.index_add(0, node + 1, (counted * upper_share).flatten())
         return counts.view(len(place), nodes)
-
-
-def build(distance: Distance, bins: int = 10) -> AveragePrecision:
-    """Build the loss; see `AveragePrecision`."""
-    return AveragePrecision(distance, bins)

@@ -5,11 +5,13 @@ gradient. The CDF is of distances as compared at test, which for binary descript
 signs. The loss itself takes distances that have a gradient (Sec. 3.2).
 """
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
-from lib.descriptions import Triplets
-from lib.distances import Distance
+from lib.losses.descriptions import Triplets
+from lib.losses.distances import Distance
 
 OF = ("difference", "positive", "negative")
 FORMS = ("histogram", "gaussian")
@@ -162,7 +164,7 @@ class Gaussian(Weighted):
         return torch.special.ndtr((values - self.mean) / deviation)
 
 
-def build(
+def dynamic_soft_margin(
     of: str = "difference",
     form: str = "histogram",
     bins: int = 512,
@@ -171,7 +173,7 @@ def build(
     extent: float = 2.0,
     distance: Distance | None = None,
 ) -> Weighted:
-    """Build the loss; see `Weighted` and its forms `Histogram` and `Gaussian`, which has no bins.
+    """Return DSM's loss; see `Weighted` and its forms `Histogram` and `Gaussian`, which has no bins.
 
     Raises:
         ValueError: a name is unknown, or as the form raises.
@@ -182,6 +184,32 @@ def build(
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {chosen!r}")
     shared = {"of": of, "momentum": momentum, "extent": extent, "distance": distance}
     return Histogram(bins, lookup, **shared) if form == "histogram" else Gaussian(**shared)
+
+
+class Unmixed(nn.Module):
+    """DSM's loss with weights from the pairs' plain distances, although d_pos is a mixed one.
+
+    TCDesc mixes a topology distance into d_pos. With DSM's loss it then weights by d_pos − d_neg, with
+    the mixed d_pos. Here the loss takes the mixed d_pos too, but the histogram and CDF (DSM, Eq. 5) take
+    the plain distance.
+
+    Args:
+        loss: a loss that weights by ``mined``.
+        distance: the triplets' plain distance, before anything is mixed in.
+    """
+
+    def __init__(self, loss: nn.Module, distance: Distance):
+        super().__init__()
+        self.loss, self.distance = loss, distance
+
+    def forward(self, triplets: Triplets) -> Tensor:
+        """Return the losses (n,); `seen` is that of the loss."""
+        with torch.no_grad():
+            code = triplets.descriptions.code
+            mined = self.distance.paired(*code) - triplets.negatives.distances(code, self.distance)
+        losses = self.loss(replace(triplets, mined=mined))
+        self.seen = self.loss.seen
+        return losses
 
 
 def _wide(distances: Tensor) -> Tensor:

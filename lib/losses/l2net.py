@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.descriptions import Triplets
-from lib.distances import euclidean
+from lib.losses.descriptions import Triplets
+from lib.losses.distances import euclidean
 
 
 class L2NetLoss(nn.Module):
@@ -25,17 +25,20 @@ class L2NetLoss(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.distance = euclidean.build(power=1)
+        self.distance = euclidean(power=1)
 
     def forward(self, triplets: Triplets) -> Tensor:
         """Return the losses; `seen` holds the three terms' means over pairs as "e1", "e2" and "e3".
 
         Raises:
-            ValueError: the network returns no maps.
+            ValueError: there are no feature maps.
         """
         described = triplets.descriptions
         if not described.maps:
-            raise ValueError("L2-Net's loss looks at feature maps: take a network that hands them out")
+            raise ValueError(
+                "L2-Net's loss takes feature maps too: give descriptors and maps as the raw of a network "
+                "that returns them, e.g. lib.models.l2net_maps"
+            )
         # The 2 of 2 − D changes no softmax.
         similarity = _unlikeliness(-self.distance.matrix(*_wide(described.value)))
         redundancy = (_redundancy(_wide(described.raw[0])) + _redundancy(_wide(described.raw[1]))) / 2
@@ -45,11 +48,6 @@ class L2NetLoss(nn.Module):
         self.seen = {"e1": similarity.mean(), "e2": shared, "e3": maps.mean()}
         self.seen = {name: term.detach() for name, term in self.seen.items()}
         return similarity + shared + maps
-
-
-def build() -> L2NetLoss:
-    """Build the loss; see `L2NetLoss`."""
-    return L2NetLoss()
 
 
 def _wide(tensor: Tensor) -> Tensor:

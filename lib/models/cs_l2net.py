@@ -43,7 +43,8 @@ class CSL2Net(nn.Module):
         centre, *within = self.centre.raw(patches[:, :, _MIDDLE, _MIDDLE])
         return torch.cat([surround, centre], dim=1), *around, *within
 
-    def normalise(self, raw: Tensor) -> Tensor:
+    @staticmethod
+    def normalise(raw: Tensor) -> Tensor:
         """Unit descriptors (n, 256), half from each tower, in float32.
 
         The authors concatenate two unit descriptors; dividing by √2 does not reorder distances.
@@ -54,7 +55,3 @@ class CSL2Net(nn.Module):
     def forward(self, patches: Tensor) -> Tensor:
         """Unit descriptors (n, 256) of grey patches (n, 1, 64, 64)."""
         return self.normalise(self.raw(patches)[0])
-
-
-# Builds a freshly initialised network.
-build = CSL2Net

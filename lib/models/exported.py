@@ -1,21 +1,37 @@
-"""Networks of this study as `lib.matching.networks` exports them: safetensors with metadata.
+"""Networks of this study as `lib.features.networks` exports them: safetensors with metadata.
 
-The metadata of a file names the module of `lib.models` that the tensors belong to, its options and its
+The metadata of a file names the network in `NETWORKS` that the tensors belong to, its options and its
 width, so no record is needed.
 """
 
 import json
-from importlib import import_module
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import safetensors.torch
 from safetensors import safe_open
 from torch import nn
 
+from lib.models.cs_l2net import CSL2Net
+from lib.models.hynet import HyNet
+from lib.models.l2net import L2Net
+from lib.models.l2net_binary import L2NetBinary
+from lib.models.l2net_maps import L2NetMaps
 from lib.models.published import checked_content
+from lib.models.tfeat import TFeat
+
+# The networks that are trained here, by their name in a recipe.
+NETWORKS: Mapping[str, Callable[..., nn.Module]] = {
+    "l2net": L2Net,
+    "l2net_binary": L2NetBinary,
+    "l2net_maps": L2NetMaps,
+    "cs_l2net": CSL2Net,
+    "hynet": HyNet,
+    "tfeat": TFeat,
+}
 
 
-def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
+def load(weights: Path | str, sha256: str | None = None) -> nn.Module:
     """Load the network of a file, in evaluation mode, on the CPU, in float32.
 
     Args:
@@ -32,7 +48,7 @@ def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
     try:
         with safe_open(path, "pt") as file:
             model, width = (json.loads(file.metadata()[key]) for key in ("model", "width"))
-        network = import_module(f"{__package__}.{model['name']}").build(width=width, **model["options"])
+        network = NETWORKS[model["name"]](width=width, **model["options"])
         network.load_state_dict(safetensors.torch.load(content), strict=True)
     # A file from another program, or for another network, may raise any exception.
     except Exception as error:

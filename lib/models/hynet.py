@@ -70,14 +70,11 @@ class HyNet(nn.Module):
             maps = layer(maps)
         return maps.flatten(1)
 
-    def normalise(self, raw: Tensor) -> Tensor:
+    @staticmethod
+    def normalise(raw: Tensor) -> Tensor:
         """Unit descriptors (n, 128), in float32 whatever the network computed in."""
         return F.normalize(raw.float() + EPSILON, dim=1)
 
     def forward(self, patches: Tensor) -> Tensor:
         """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32) of 0 to 255."""
         return self.normalise(self.raw(patches))
-
-
-# Builds a network with PyTorch's own initialisation.
-build = HyNet

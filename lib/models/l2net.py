@@ -47,17 +47,14 @@ class L2Net(nn.Module):
         """Descriptors (n, 128) before normalisation, of grey patches (n, 1, 32, 32) on any scale."""
         return self.features(standardise(patches)).flatten(1)
 
-    def normalise(self, raw: Tensor) -> Tensor:
+    @staticmethod
+    def normalise(raw: Tensor) -> Tensor:
         """Unit descriptors (n, 128), in float32 whatever the network computed in."""
         return F.normalize(raw.float(), dim=1)
 
     def forward(self, patches: Tensor) -> Tensor:
         """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32) on any scale."""
         return self.normalise(self.raw(patches))
-
-
-# Builds a freshly initialised network.
-build = L2Net
 
 
 def standardise(patches: Tensor) -> Tensor:

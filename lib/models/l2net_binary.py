@@ -32,11 +32,13 @@ class L2NetBinary(L2Net):
         self.features[-2] = head
         self.features[-1] = nn.BatchNorm2d(length, affine=False)
 
-    def normalise(self, raw: Tensor) -> Tensor:
+    @staticmethod
+    def normalise(raw: Tensor) -> Tensor:
         """tanh values (n, length), which the loss differentiates, in float32 for any input type."""
         return raw.float().tanh()
 
-    def code(self, value: Tensor) -> Tensor:
+    @staticmethod
+    def code(value: Tensor) -> Tensor:
         """Signs (n, length), which are compared at test: 1 where the value is above 0, else −1."""
         return torch.where(value > 0, 1.0, -1.0)
 
@@ -50,7 +52,3 @@ class L2NetBinary(L2Net):
         if value.isnan().any():
             raise ValueError("a descriptor is not finite: the network diverged")
         return value > 0
-
-
-# Builds a freshly initialised network.
-build = L2NetBinary

@@ -43,7 +43,3 @@ class L2NetMaps(L2Net):
     def forward(self, patches: Tensor) -> Tensor:
         """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32)."""
         return self.normalise(self.raw(patches)[0])
-
-
-# Builds a freshly initialised network.
-build = L2NetMaps

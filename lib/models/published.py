@@ -14,15 +14,17 @@ import torch
 from kornia import feature
 from torch import Tensor, nn
 
-from lib.models import l2net, l2net_binary, tfeat
+from lib.models.l2net import L2Net
+from lib.models.l2net_binary import L2NetBinary
+from lib.models.tfeat import HardTFeat, TFeat
 
 # Name for messages -> function that builds a network with any weights; its state dict has the shapes.
 LAYOUTS: Mapping[str, Callable[[], nn.Module]] = {
-    "HardNet (or L2-Net in its naming)": l2net.build,
-    "DSM's binary L2-Net": l2net_binary.build,
+    "HardNet (or L2-Net in its naming)": L2Net,
+    "DSM's binary L2-Net": L2NetBinary,
     "SOSNet (or L2-Net in its naming or HyNet's)": lambda: feature.SOSNet(pretrained=False),
-    "TFeat": tfeat.build,
-    "HardTFeat": tfeat.HardTFeat,
+    "TFeat": TFeat,
+    "HardTFeat": HardTFeat,
     "HardNet8": lambda: feature.HardNet8(pretrained=False),
     "HyNet": lambda: feature.HyNet(pretrained=False),
 }
@@ -30,7 +32,7 @@ LAYOUTS: Mapping[str, Callable[[], nn.Module]] = {
 _UNUSED = "SIFT."
 
 
-def build(weights: Path | str, sha256: str | None = None) -> nn.Module:
+def load(weights: Path | str, sha256: str | None = None) -> nn.Module:
     """Load the network of a checkpoint, in evaluation mode, on the CPU.
 
     It maps grey patches (m, 1, 32, 32) of 0 to 255 to descriptors (m, 128), of unit length except

@@ -44,17 +44,14 @@ class TFeat(nn.Module):
         """
         return self.descr(self.features(patches).flatten(1))
 
-    def normalise(self, raw: Tensor) -> Tensor:
+    @staticmethod
+    def normalise(raw: Tensor) -> Tensor:
         """The raw descriptors (n, 128) unchanged, in float32 whatever the network computed in."""
         return raw.float()
 
     def forward(self, patches: Tensor) -> Tensor:
         """Descriptors (n, 128), not of unit length, of grey patches (n, 1, 32, 32) on any scale."""
         return self.normalise(self.raw(patches))
-
-
-# Builds a network with PyTorch's own initialisation.
-build = TFeat
 
 
 class HardTFeat(nn.Module):

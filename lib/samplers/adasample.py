@@ -2,7 +2,7 @@
 
 As the average loss falls the exponent grows and harder positives are drawn; λ = 0 draws uniformly
 (the random pair sampler), λ → ∞ always the farthest (`lib.samplers.hardpos`). The weight w_i of a drawn
-pair is `lib.pair_weights.inverse_distance`; steps 1 and 2 of Alg. 1 are in `lib.samplers.candidates`,
+pair is `lib.losses.pair_weights`; steps 1 and 2 of Alg. 1 are in `lib.samplers.candidates`,
 steps 7 and 8 in `lib.training`.
 """
 
@@ -12,13 +12,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lib.descriptions import Triplets
-from lib.distances import Distance
+from lib.losses.descriptions import Triplets
+from lib.losses.distances import Distance
 from lib.samplers.candidates import Choice, Pool, uniform_below
 
 # Two generated patches can have equal descriptors; log 0 would make the distance's power indefinite.
 # Only log d has to be finite here, so the bound is far below any distance between different patches.
-# The larger constant of the same name in `lib.pair_weights.inverse_distance` bounds the weight 1/d.
+# The larger constant of the same name in `lib.losses.pair_weights` bounds the weight 1/d.
 SMALLEST_DISTANCE = 1e-6
 
 
@@ -26,8 +26,8 @@ class AdaSample:
     """The sampler, with the moving average of past losses, L_avg, that it uses.
 
     Args:
-        lam: λ, finite and 0 or more.
         distance: d of Eq. 13, taken at power 1; it need not be the loss's.
+        lam: λ, finite and 0 or more.
         average: how L_avg averages past batch losses: "exponential" (rate 0.1, from the first batch's
             loss), "windowed" (mean of the last 100) or "cumulative" (mean of all). The first batch
             has no loss before it and is drawn at random.
@@ -43,7 +43,14 @@ class AdaSample:
     rate = 0.1
     window = 100
 
-    def __init__(self, lam: float, distance: Distance, average: str, reuse: bool, of: str):
+    def __init__(
+        self,
+        distance: Distance,
+        lam: float,
+        average: str = "exponential",
+        reuse: bool = False,
+        of: str = "loss",
+    ):
         if not math.isfinite(lam) or lam < 0:
             raise ValueError(f"λ must be finite and 0 or more, got {lam}; for λ → ∞ take hardpos")
         if average not in ("exponential", "windowed", "cumulative"):
@@ -171,14 +178,3 @@ def log_probabilities(distance: Tensor, exponent: Tensor) -> tuple[Tensor, Tenso
     logits = (exponent * (logarithm - farthest)).nan_to_num(-torch.inf, neginf=-torch.inf)
     log_sum = logits.logsumexp(dim=1, keepdim=True)
     return logits - log_sum, (exponent * farthest + log_sum).squeeze(1)
-
-
-def build(
-    distance: Distance,
-    lam: float,
-    average: str = "exponential",
-    reuse: bool = False,
-    of: str = "loss",
-) -> AdaSample:
-    """Build the sampler; see `AdaSample`."""
-    return AdaSample(lam, distance, average, reuse, of)

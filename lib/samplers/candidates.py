@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.points import Points
+from lib.samplers.points import Points
 
 
 @dataclass(frozen=True)

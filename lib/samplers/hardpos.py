@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lib.distances import Distance
+from lib.losses.distances import Distance
 from lib.samplers.adasample import anchor_distances
 from lib.samplers.candidates import Choice, Pool, uniform_below
 
@@ -24,7 +24,7 @@ class Hardpos:
 
     reuse = False
 
-    def __init__(self, distance: Distance, of: str):
+    def __init__(self, distance: Distance, of: str = "anchor"):
         if of not in ("anchor", "class"):
             raise ValueError(f"of must be 'anchor' or 'class', got {of!r}")
         self.distance, self.of = distance, of
@@ -72,8 +72,3 @@ def farthest(distance: Tensor, generator: torch.Generator) -> tuple[Tensor, Tens
     largest = filled.amax(dim=1, keepdim=True)
     column = torch.multinomial((filled == largest).double(), 1, generator=generator)
     return filled.gather(1, column).squeeze(1), column.squeeze(1)
-
-
-def build(distance: Distance, of: str = "anchor") -> Hardpos:
-    """Build the sampler; see `Hardpos`."""
-    return Hardpos(distance, of)

@@ -18,8 +18,3 @@ class RandomPair:
         anchor = uniform_below(pool.counts, generator)
         step = 1 + uniform_below(pool.counts - 1, generator)
         return Choice(anchor, (anchor + step) % pool.counts)
-
-
-def build() -> RandomPair:
-    """Build the sampler."""
-    return RandomPair()

@@ -1,1 +1,5 @@
-"""Jobs and their records: define them, look them up, and run one job or many at once."""
+"""The study: what notebooks ask for, the runs on disk, their making, and how they are shown."""
+
+from lib.study.runs import TRAIN_SET, Runs, Study, open_study
+
+__all__ = ["TRAIN_SET", "Runs", "Study", "open_study"]

@@ -1,264 +1,639 @@
-"""Run one job: train and evaluate what its record lacks."""
+"""The study that a notebook's parameters name, and the runs that its `runs` cell asks for.
 
-import hashlib
-import platform
-import signal
-import sys
-import threading
-import time
-import zipfile
-from collections.abc import Mapping
-from functools import partial
-from importlib import import_module
+    study = open_study("adasample/table3", profile, data, results, seeds)
+    runs = study.runs(["hardnet_aug_gen", "adasample_aug_gen"], seeds=study.test_seeds)
+    runs.query("measure == 'fpr95'").pivot_table("value", "label", ["train", "test"])
+
+`Study.runs` looks each run up (`lib.study.store`), trains what is missing (`lib.study.making`), and
+returns one tidy frame.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
+from typing import ClassVar
 
-import safetensors.torch
-import torch
-from torch import Tensor, nn
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
-from lib import parts
-from lib.benchmarks.fpr95_by_stage import few_pairs, follow
-from lib.benchmarks.subject import Subject, describe, of_signs
-from lib.bfloat16 import fast_convolutions
-from lib.data.states import content_half
-from lib.digests import value_digest
-from lib.files import locked, set_aside, write_bytes
-from lib.recipes import Part
-from lib.study import jobs, records
-from lib.study.jobs import NO_SET, SIGNS, Job, Record, Setting
-from lib.training import ForeignCheckpoint, part_state, train
+from lib import profiles
+from lib.data.hpatches import RELEASE, TASKS
+from lib.data.scenes.sets import IMAGES_OF, WIDE
+from lib.data.sources import KINDS, Source, open_source
+from lib.profiles import Profile
+from lib.recipes import Recipe, at_rate, changed, find, part
+from lib.study import searches, show
+from lib.study.descriptors import published, untrained_descriptor
+from lib.study.requests import Refused, Request, merged
+from lib.study.store import CURVES, METRICS, NUMBERS, RUNS, Reference, Run, Store, rows_of
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "results" / "reference"
+# In `measures` and `probes`: the set that the run was trained on.
+TRAIN_SET = "the train set"
+SEEDS = ("grid_seeds", "table_seeds", "test_seeds")
+# A method by name, or rows of a notebook's own.
+Methods = Iterable[str] | Mapping[str, Recipe]
+# Modules, applied to a run's own sets; or the sets of each module.
+OnSets = Iterable[str] | Mapping[str, Sequence[str]]
 
 
-def carry_out(job: Job, setting: Setting) -> Path:
-    """Run a job in this process, unless its record is complete, and return the record's path.
+class Absent(Refused):
+    """The study's data or profile lack what a notebook needs, so that the notebook is left out."""
 
-    Training is skipped where weights by today's code exist. Probes and weights are written before the
-    record, so a record that exists has them; the checkpoint is deleted after it. Damaged files are set
-    aside, named on stderr, and made again. Two processes never run the same job: the second waits for
-    the first and finds the record.
+
+class Runs(pd.DataFrame):
+    """Numbers of runs as a tidy frame, a row a number, with the columns `lib.study.store.METRICS`.
+
+    What pandas makes of it is a plain frame.
+
+    Attributes:
+        found: the runs, by identity, each with its request.
+    """
+
+    # The attributes that pandas keeps on the frame.
+    _metadata: ClassVar[list[str]] = ["found"]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row a run: names, learning rate, steps, batch, commit, device, seconds, configuration."""
+        rows = [
+            {**run.about, "run": name, "method": request.method, "label": request.label}
+            for name, (run, request) in self.found.items()
+        ]
+        return pd.DataFrame(rows, columns=RUNS).astype({"seed": "Int64"})
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """Training curves, a row a value: run, method, label, train, seed, step, curve, value."""
+        parts = []
+        for name, (run, request) in self.found.items():
+            curves = run.probe(CURVES, "")
+            for curve in curves.keys() - {"step"}:
+                values = curves[curve]
+                # A curve that begins later, such as one that needs an average, ends with the others.
+                steps = curves["step"][-len(values) :]
+                parts.append(
+                    pd.DataFrame({"step": steps, "curve": curve, "value": values}).assign(
+                        run=name,
+                        method=request.method,
+                        label=request.label,
+                        train=request.train,
+                        seed=request.seed,
+                    )
+                )
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    def arrays(self, probe: str, test: str | None = None) -> dict[str, dict[str, np.ndarray]]:
+        """Return the arrays of a probe by run, for the runs that have it.
+
+        Args:
+            probe: a module of `lib.analysis`.
+            test: the set it was applied to; by default the only one, or each run's own train set.
+        """
+        arrays = {}
+        for name, (run, request) in self.found.items():
+            sets = [own for module, own in request.probes if module == probe]
+            if not sets:
+                continue
+            chosen = test
+            if chosen is None:
+                chosen = request.train if request.train in sets else sets[0]
+            if chosen in sets:
+                arrays[name] = run.probe(probe, chosen)
+        return arrays
+
+
+    def computed(self, computation: str) -> tuple[dict, dict[str, np.ndarray]]:
+        """Return the numbers, tables included, and the arrays of a computation.
+
+        Args:
+            computation: a module of `lib.analysis` among those asked for.
+        """
+        [arrays] = self.arrays(computation, "").values()
+        return json.loads(str(arrays.pop(NUMBERS))), arrays
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Profile, data and folders of a notebook.
+
+    Attributes:
+        name: the notebook's path below notebooks/, without the extension.
+        profile: the size of the runs.
+        source: the data.
+        data: as `open_study` takes it.
+        results: the folder results/<profile>, where runs are made.
+        reference: the committed numbers of the profile.
+        reading: whether the reference is read, and only what it lacks is looked up in `results`.
+        grid_seeds, table_seeds, test_seeds: the seeds asked for, or the profile's: for a grid over a
+            parameter, for a table of methods, and for a comparison that needs a spread.
+        device: for runs that are made.
+        jobs: how many runs are made at once; None is as many as the cores hold.
+        address: of a Dask scheduler whose workers make the runs; None makes them here.
+        plan: collects what `runs` asks for while a study is planned, and nothing is looked up.
+        searched: collects, likewise, the methods whose learning rates are needed, with their recipes.
+    """
+
+    name: str
+    profile: Profile
+    source: Source
+    data: str
+    results: Path
+    reference: Reference
+    reading: bool
+    grid_seeds: tuple[int, ...]
+    table_seeds: tuple[int, ...]
+    test_seeds: tuple[int, ...]
+    device: str = "cpu"
+    jobs: int | None = None
+    address: str | None = None
+    plan: list | None = field(default=None, repr=False, compare=False)
+    searched: dict[str, Recipe] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def store(self) -> Store:
+        """The runs that were made here."""
+        return Store(self.results / "runs")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The sets to train on, the first three in the roles of Liberty, Notre Dame and Yosemite."""
+        return self.source.sets
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The first of `places`, on which tables of many rows are trained."""
+        return self.places[:1]
+
+    @property
+    def grid_places(self) -> tuple[str, ...]:
+        """As many of `places` as the profile trains the papers' main tables on."""
+        return self.places[: self.profile.grid_sets]
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """`places`, then the places that are only tested on."""
+        return self.source.tested
+
+    @property
+    def quick(self) -> bool:
+        """Whether this is the smoke test."""
+        return self.profile.name == "quick"
+
+    @property
+    def on_places(self) -> bool:
+        """Whether the data are photographs of real places."""
+        return self.source.scenes is not None
+
+    @property
+    def where(self) -> str:
+        """Profile and data in two words, for a figure's note."""
+        return f"{self.profile.name}, {self.source.name}"
+
+    @property
+    def heading(self) -> str:
+        """Profile and data in one line."""
+        return f"profile {self.profile.name}, data {self.source.name} ({', '.join(self.tests)})"
+
+    def require(self, *names: str) -> None:
+        """Leave the notebook out of a study at any other profile.
+
+        Raises:
+            Absent: the study has another profile.
+        """
+        if self.profile.name not in names:
+            raise Absent(f"its runs are made at {', '.join(names)}, not at {self.profile.name}")
+
+    def hpatches(self, split: str) -> str:
+        """Return the study's own HPatches test set of a split, e.g. "a" or "full".
+
+        Raises:
+            Absent: the data have no HPatches patches.
+        """
+        return self._own_hpatches().test_set(split)
+
+    def hpatches_train(self, split: str) -> str:
+        """Return the study's own HPatches train set of a split; raises as `hpatches`."""
+        return self._own_hpatches().train_set(split)
+
+    def _own_hpatches(self):
+        if self.source.own_hpatches is None:
+            raise Absent(f"{self.data} holds no {RELEASE} with {TASKS}")
+        return self.source.own_hpatches
+
+    def images(self, kind: str) -> list[str]:
+        """Return the sets of whole images of a kind (`lib.data.sources.KINDS`): the study's own, and
+        real ones where it was given some.
+
+        Raises:
+            Absent: the data have none.
+        """
+        sets = [sets.name(kind) for sets in self.source.whole_images if kind in sets.kinds]
+        if not sets:
+            raise Absent(f"{self.data} holds no {kind}")
+        return sets
+
+    def runs(
+        self,
+        methods: Methods = (),
+        *,
+        seeds: Sequence[int] | int | None = None,
+        places: Sequence[str] | None = None,
+        measures: OnSets = (),
+        probes: OnSets = (),
+        untrained: Iterable[str] = (),
+        checkpoints: Sequence[str | Path] = (),
+        compute: Mapping[str, str] | Iterable[str] = (),
+        changes: Mapping[str, object] | None = None,
+        tested: bool = True,
+        as_stated: bool = False,
+        **size: object,
+    ) -> Runs | None:
+        """Return the numbers of runs; runs that are missing are trained and measured first.
+
+        Trained runs and untrained descriptors are measured by FPR95 on each test set that the run was
+        not trained on; on real places also by FPR95 of wide pairs and by matching of photographs.
+
+        Args:
+            methods: names in `lib.recipes.RECIPES`, or recipes by name (`lib.recipes.variants`).
+            seeds: the seeds, or how many of the study's `test_seeds`; by default `table_seeds`.
+            places: the sets to train on; by default `first`.
+            measures: further modules of `lib.benchmarks`, on each run's test sets; or the sets of each
+                module, among which `TRAIN_SET` is the run's own. The suffix " by sign" measures the
+                signs of descriptors.
+            probes: modules of `lib.analysis` that return arrays, on each run's train set; or the sets
+                of each module.
+            untrained: descriptors without training, by name (`lib.study.descriptors`).
+            checkpoints: files of networks that others trained, or that were exported here.
+            compute: modules of `lib.analysis` that need no data, with their labels.
+            changes: axes changed once a recipe has its rate and the profile's schedule
+                (`lib.recipes.changed`).
+            tested: whether FPR95 is measured at all.
+            as_stated: whether recipes keep the rate and schedule that their authors state.
+            size: new values for fields of the profile, e.g. `width`, `budget`, `stages`.
+
+        Returns:
+            One tidy frame, in the order asked for; None while the study is planned.
+
+        Raises:
+            Refused: an unknown method, a missing search, or a run that cannot be made here. The message
+                says what to do.
+        """
+        try:
+            asked = self._requests(
+                methods,
+                seeds=self._seeds(seeds),
+                places=self.first if places is None else tuple(places),
+                untrained=untrained,
+                checkpoints=checkpoints,
+                compute=compute,
+                changes=changes or {},
+                tested=tested,
+                as_stated=as_stated,
+                size=size,
+            )
+            asked = [self._with(request, measures, probes) for request in asked]
+            if self.plan is not None:
+                self.plan.append((self, asked))
+                return None
+            return self._frame(merged(asked, self.source))
+        except (ValueError, FileNotFoundError) as error:
+            if isinstance(error, Refused):
+                raise
+            raise Refused(str(error)) from None
+
+    def _seeds(self, seeds: Sequence[int] | int | None) -> tuple[int, ...]:
+        if seeds is None:
+            return self.table_seeds
+        return self.test_seeds[:seeds] if isinstance(seeds, int) else tuple(seeds)
+
+    def _requests(
+        self,
+        methods: Methods,
+        *,
+        seeds: Sequence[int],
+        places: Sequence[str],
+        untrained: Iterable[str],
+        checkpoints: Sequence[str | Path],
+        compute: Mapping[str, str] | Iterable[str],
+        changes: Mapping[str, object],
+        tested: bool,
+        as_stated: bool,
+        size: Mapping[str, object],
+    ) -> list[Request]:
+        computations = compute if isinstance(compute, Mapping) else {name: name for name in compute}
+        requests = [
+            Request(
+                name,
+                label,
+                computation=part(name),
+                measures=((name, ""),),
+                probes=((name, ""),),
+            )
+            for name, label in computations.items()
+        ]
+        described = [untrained_descriptor(name) for name in untrained]
+        described += published(checkpoints)
+        for request, train_sets in described:
+            requests.append(
+                replace(request, measures=self._default_measures(train_sets) if tested else ())
+            )
+        for name, recipe in _by_name(methods).items():
+            trained = recipe if as_stated else self._at_profile(name, recipe)
+            if changes:
+                trained = changed(trained, recipe.label, changes)
+            profile = replace(self.profile.sized_for(trained), **size)
+            for place in places:
+                measures = self._default_measures(place.split("+")) if tested else ()
+                requests += [
+                    Request(
+                        name,
+                        recipe.label,
+                        recipe=trained,
+                        train=place,
+                        seed=seed,
+                        profile=profile,
+                        measures=measures,
+                    )
+                    for seed in seeds
+                ]
+        return requests
+
+    def _at_profile(self, name: str, recipe: Recipe) -> Recipe:
+        """Return a recipe at the rate that its search found, and with the profile's schedule."""
+        if self.profile.search is None:
+            return recipe
+        if self.searched is not None:
+            if recipe.rate_of is None:
+                self.searched[name] = recipe
+            return at_rate(recipe, 1.0, self.profile.schedule)
+        rate = self.rate(recipe.rate_of or name)
+        return at_rate(recipe, rate, self.profile.schedule)
+
+    def _default_measures(self, train_sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        sets = [name for name in self.tests if name not in train_sets]
+        pairs = [("fpr95", name) for name in sets]
+        if self.on_places:
+            pairs += [("fpr95", f"{name}{WIDE}") for name in sets]
+            pairs += [("image_pairs", f"{name}{IMAGES_OF}") for name in sets]
+        return tuple(pairs)
+
+    def _with(self, request: Request, measures: OnSets, probes: OnSets) -> Request:
+        """Return a request with further measures and probes."""
+        if request.computation is not None:
+            return request
+        own_tests = [name for module, name in request.measures if module == "fpr95"]
+        own_tests = [name for name in own_tests if not name.endswith(WIDE)]
+        measured = _on_sets(measures, own_tests, request.train)
+        probed = _on_sets(probes, [request.train], request.train)
+        return replace(
+            request,
+            measures=tuple(dict.fromkeys((*request.measures, *measured))),
+            probes=tuple(dict.fromkeys((*request.probes, *probed))),
+        )
+
+    def _frame(self, asked: Mapping[str, Request]) -> Runs:
+        """Return the frame of requests by identity. What is missing is made first."""
+        found = {name: self.find(name, request) for name, request in asked.items()}
+        missing = [name for name, run in found.items() if run is None]
+        if missing:
+            from lib.study.making import make
+
+            failures = make([asked[name] for name in missing], self)
+            if failures:
+                reasons = "\n".join(f"  {title}: {why}" for title, why in failures)
+                raise Refused(f"{len(failures)} of the runs cannot be made here:\n{reasons}")
+            found |= {name: self.store.find(name) for name in missing}
+        rows = [
+            row for name, run in found.items() for row in rows_of(run, asked[name], self.source.name)
+        ]
+        frame = Runs(pd.DataFrame(rows, columns=METRICS).astype({"seed": "Int64", "stage": float}))
+        frame.found = {name: (run, asked[name]) for name, run in found.items()}
+        show.footer(f"{self.heading}; {self._provenance(found)}")
+        return frame
+
+    def find(self, name: str, request: Request) -> Run | None:
+        """Return a run that has all that a request asks for, or None."""
+        places = [self.reference.find] if self.reading else []
+        for find_run in (*places, self.store.find):
+            run = find_run(name)
+            if run is not None and not run.lacks(request, self.source):
+                return run
+        return None
+
+    def _provenance(self, found: Mapping[str, Run]) -> str:
+        commits = {run.about["commit"] for run in found.values()}
+        devices = {run.about["device"] for run in found.values()}
+        plural = "s" if len(commits) > 1 else ""
+        recorded = f"recorded at {len(commits)} commit{plural} on {len(devices)} kind(s) of processor"
+        return f"{len(found)} runs, {recorded}{searches.borrowed(self)}"
+
+    def rate(self, method: str) -> float:
+        """Return the learning rate at which a method's search did best.
+
+        Raises:
+            NoSearch: its search is not on record; the message names the command that makes it.
+        """
+        return searches.best_rate(self, method)
+
+    def searched_fpr95(self, method: str) -> float:
+        """Return the mean FPR95 that a method's search reached at its best rate, in percent; 0 while
+        the study is planned for its searches.
+
+        Raises:
+            NoSearch: its search is not on record; the message names the command that makes it.
+        """
+        return 0.0 if self.searched is not None else searches.best_fpr95(self, method)
+
+    def show(
+        self,
+        table: pd.DataFrame,
+        name: str = "",
+        decimals: int | Mapping[str, int] = 2,
+        caption: str = "",
+    ) -> None:
+        """Show a table, and save it as CSV unless the reference is read (`lib.study.show.table`)."""
+        show.table(table, self._saved("tables", name), decimals, caption)
+
+    def save(self, figure: Figure, alt: str, frame: pd.DataFrame | None = None, name: str = "") -> None:
+        """Show a figure, and save it as PNG with its data as CSV unless the reference is read
+        (`lib.study.show.figure`).
+
+        Args:
+            figure: the figure, which is closed here.
+            alt: a description of the picture for readers who do not see it.
+            frame: the data drawn; None if a table of the notebook holds them.
+            name: appended to the notebook's name in the file names.
+        """
+        data = self._saved("tables", f"{name}_figure" if name else "figure")
+        show.figure(figure, alt, self._saved("figures", name), frame, data)
+
+    def _saved(self, kind: str, name: str) -> Path | None:
+        if self.reading:
+            return None
+        stem = f"{self.name}_{name}" if name else self.name
+        return self.results / kind / stem
+
+
+def _by_name(methods: Methods) -> dict[str, Recipe]:
+    if isinstance(methods, str):
+        raise ValueError(f"methods is a list of names: give [{methods!r}]")
+    if isinstance(methods, Mapping):
+        return dict(methods)
+    return {name: find(name) for name in dict.fromkeys(methods)}
+
+
+def _on_sets(wanted: OnSets, own: Sequence[str | None], train: str | None) -> list[tuple[str, str]]:
+    """Return (module, set) pairs; sets that a request does not have are left out."""
+    sets = wanted if isinstance(wanted, Mapping) else {module: own for module in wanted}
+    pairs = []
+    for module, names in sets.items():
+        chosen = [train if name == TRAIN_SET else name for name in names]
+        pairs += [(module, name) for name in chosen if name is not None]
+    return pairs
+
+
+class Plan:
+    """Takes the place of a notebook's `results` while the study is planned: what the notebook's `runs`
+    cell asks for is collected, and nothing is looked up or made.
+
+    Attributes:
+        study: the study that is planned. A notebook may open a second one, e.g. on other data.
+        asked: what was asked for: studies, each with its requests.
+    """
+
+    def __init__(self, study: Study):
+        self.study = study
+        self.asked: list[tuple[Study, list[Request]]] = []
+
+    def open(self, name: str, profile: str, data: str, seeds: Sequence[int] | None) -> Study:
+        """Return the study as a notebook opens it."""
+        own = self.study
+        if (profile, data) != (own.profile.name, own.data):
+            kept = "reference" if own.reading else str(own.results.parent)
+            own = _open(name, profile, data, kept, seeds, own.device, own.jobs, own.address, None)
+        return replace(own, name=name, plan=self.asked)
+
+
+def open_study(
+    name: str = "",
+    profile: str = "quick",
+    data: str = "mini",
+    results: str | Plan = "reference",
+    seeds: Sequence[int] | None = None,
+    *,
+    device: str = "cpu",
+    jobs: int | None = None,
+    address: str | None = None,
+    real: str | None = None,
+) -> Study:
+    """Open the study that a notebook's parameters name.
 
     Args:
-        job: the job whose record is needed.
-        setting: data, size and folder.
+        name: the notebook's path below notebooks/, e.g. "adasample/table1".
+        profile: a key of `lib.profiles.PROFILES`.
+        data: "mini", "photos:DIR", "scenes:DIR" or a folder of PhotoTour sets. "photos" and "scenes" are
+            those of the profile's reference, whose pixels need not be here.
+        results: "reference" reads the committed numbers and makes missing runs in results/. Any other
+            value is the folder of results to read and write, relative to the repository.
+        seeds: replace the profile's.
+        device, jobs, address: as in `Study`.
+        real: a folder of real homography sequences, up to two levels deep, for a further set of HPatches
+            patches; or of released sets of whole images, each in a folder named by its kind.
 
     Raises:
-        ValueError, FloatingPointError: as training and evaluation raise.
-        OSError: results cannot be written, or the disk is full; what was done is kept.
+        Refused: an unknown profile or device, a parameter that is an empty text or no text, seeds that
+            are not a list of different whole numbers of 0 or more, or data that are missing.
     """
-    path = jobs.record_path(job, setting)
-    with locked(setting.folder / "locks" / f"{job.name}-{path.stem}.lock"):
-        # We hold the lock, so any half-written file was left by a process that was killed.
-        for half in setting.folder.rglob(f"*{path.stem}*.half.*"):
-            half.unlink()
-        record, weights = jobs.record_status(job, setting), weights_path(path)
-        begun = record.state == "incomplete" and job.computation is None
-        if begun and job.recipe and not records.is_whole(weights, record.content["weights"]):
-            begun = False
-            _put_aside(weights)
-        for file in record.damaged:
-            _put_aside(file)
-        if record.state == "complete":
-            return path
-        if not begun:
-            _begin(job, setting, path)
-        if job.computation is None:
-            _evaluate(jobs.record_status(job, setting), setting)
-    return path
+    try:
+        if isinstance(results, Plan):
+            return results.open(name, profile, data, seeds)
+        return _open(name, profile, data, results, seeds, device, jobs, address, real)
+    except (ValueError, FileNotFoundError) as error:
+        if isinstance(error, Refused):
+            raise
+        raise Refused(f"This notebook's first cell: {error}") from None
 
 
-def weights_path(record: Path) -> Path:
-    """Return the path of a run's weights, at the end and at the profile's stages, beside its record."""
-    return record.with_suffix(".safetensors")
-
-
-def load_weights(record: Path) -> dict[str, dict[str, Tensor]]:
-    """Load a run's tensors by stage of its training, "0.0" first and "1.0" last, and by part and name,
-    e.g. "model/features.0.weight".
-
-    Raises:
-        FileNotFoundError: no record, or no weights beside it.
-        DamagedRecord: one of them does not contain what was written.
-        ValueError: the record is not of a training run.
-    """
-    expected, weights = records.read(record).get("weights"), weights_path(record)
-    if expected is None:
-        raise ValueError(f"{record} is the record of no training run, so it has no network")
-    if not weights.is_file():
-        raise FileNotFoundError(f"{weights} is missing: committed records come without weights")
-    stages = {}
-    kept = safetensors.torch.load(records.read_checked(weights, expected))
-    for name in sorted(kept, key=lambda name: float(name.partition("/")[0])):
-        stage, _, parameter = name.partition("/")
-        stages.setdefault(stage, {})[parameter] = kept[name]
-    return stages
-
-
-def load_network(record: Path) -> nn.Module:
-    """Load a run's network from the end of its training, in evaluation mode.
-
-    Raises:
-        FileNotFoundError, ValueError: as for `load_weights`.
-    """
-    return _network(records.read(record)["config"], load_weights(record)["1.0"])
-
-
-def _network(config: Mapping, weights: Mapping[str, Tensor], device: str = "cpu") -> nn.Module:
-    model = parts.build("model", Part(**config["recipe"]["model"]), width=config["profile"]["width"])
-    model.load_state_dict(part_state(weights))
-    return model.to(device, memory_format=torch.channels_last).eval()
-
-
-def checkpoint_path(job: Job, setting: Setting) -> Path:
-    """Path of an unfinished run's checkpoint, named by all that must not change when it resumes."""
-    begun_with = {
-        "config": jobs.configuration(job, setting),
-        "digests": {**jobs.digests(job, setting), "evaluation": {}},
-        "device": torch.device(setting.device).type,
-        "threads": job.profile(setting).threads or torch.get_num_threads(),
-        "torch": torch.__version__,
-    }
-    name = f"{job.name}-{jobs.record_path(job, setting).stem}-{value_digest(begun_with)[:8]}.pt"
-    return setting.folder / "checkpoints" / name
-
-
-def _begin(job: Job, setting: Setting, path: Path) -> None:
-    """Write a record with all that a job has before it is measured."""
-    device = f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
-    if setting.device.startswith("cuda"):
-        device = torch.cuda.get_device_name(setting.device)
-    record = {
-        "kind": "run" if job.recipe else "descriptor" if job.descriptor else "computation",
-        **{name: getattr(job, name) for name in ("name", "label", "train_set", "seed")},
-        "profile": setting.profile.name,
-        "data": setting.source.name,
-        "config": jobs.configuration(job, setting),
-        "digests": {**jobs.digests(job, setting), "evaluation": {}},
-        "libraries": records.libraries(),
-        "python": platform.python_version(),
-        "device": device,
-        "threads": torch.get_num_threads(),
-        "metrics": {},
-        "probes": {},
-        "evaluation_seconds": {},
-    }
-    if job.computation is not None:
-        record |= _computed(job, path)
-    if job.recipe is not None:
-        record |= _trained(job, setting, path)
-    # From here on the training is on record: an interrupted evaluation loses no more than itself.
-    records.write(path, record)
-    if job.recipe is not None:
-        checkpoint_path(job, setting).unlink(missing_ok=True)
-
-
-def _computed(job: Job, path: Path) -> dict:
-    name, started = job.computation.name, time.monotonic()
-    numbers, arrays = import_module(f"lib.theory.{name}").compute(**job.computation.options)
-    seconds = round(time.monotonic() - started, 2)
-    probe = records.write_probe(jobs.probe_path(path, name, NO_SET), arrays)
-    metrics, probes = {NO_SET: {name: numbers}}, {f"{name}.{NO_SET}": probe}
-    return {"seconds": seconds, "metrics": metrics, "probes": probes}
-
-
-def _trained(job: Job, setting: Setting, path: Path) -> dict:
-    profile, checkpoint = job.profile(setting), checkpoint_path(job, setting)
-    few = {
-        name: few_pairs(setting.source.load(name), profile.followed_pairs)
-        for name in job.sets_of("fpr95")
-    }
-    begin = partial(
-        train,
-        job.recipe,
-        profile,
-        setting.source.load(job.train_set),
-        job.seed,
-        device=setting.device,
-        evaluate=lambda model: follow(model, few, setting.device),
-        checkpoint=checkpoint,
+def _open(
+    name: str,
+    profile: str,
+    data: str,
+    results: str,
+    seeds: Sequence[int] | None,
+    device: str,
+    jobs: int | None,
+    address: str | None,
+    real: str | None,
+) -> Study:
+    for parameter, value in {"profile": profile, "data": data, "results": results}.items():
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{parameter} is a text, got {value!r}")
+    if real is not None and not isinstance(real, str | Path):
+        raise ValueError(f"real is the path of a folder, got {real!r}")
+    chosen = profiles.find(profile)
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise ValueError(f"unknown device {device!r}; there are: cpu, cuda, cuda:N")
+    if seeds is not None and not _are_seeds(seeds):
+        raise ValueError(f"seeds is a list of different whole numbers of 0 or more, got {seeds!r}")
+    reading = results == "reference"
+    made = ROOT / ("results" if reading else results) / profile
+    if not reading and made.is_relative_to(REFERENCE):
+        raise ValueError(f"results names the committed reference, {REFERENCE.relative_to(ROOT)}")
+    if any(folder.exists() and not folder.is_dir() for folder in (made, made.parent)):
+        raise ValueError(f"results = {results!r} is no folder")
+    reference = Reference(REFERENCE / profile)
+    recorded = reference.recorded(data)
+    if data in ("photos", "scenes") and not recorded:
+        raise FileNotFoundError(
+            f"there is no reference of {profile} with {data}: set both profile and data to what is in "
+            f'results/reference, or name a folder: data = "{data}:DIR"'
+        )
+    source = open_source(
+        data,
+        made / "data",
+        chosen.mini,
+        chosen.sequences,
+        _sequences_in(real),
+        images=None if real is None else Path(real).resolve(),
+        recorded=recorded,
+        places=reference.places(data),
     )
-    with fast_convolutions(setting.device):
-        try:
-            # torch verifies no checksum of what it loads.
-            if checkpoint.exists() and zipfile.ZipFile(checkpoint).testzip() is not None:
-                raise ForeignCheckpoint
-            trained = begin()
-        except (zipfile.BadZipFile, ForeignCheckpoint, IsADirectoryError):
-            _put_aside(checkpoint)
-            trained = begin()
-    stages = {
-        f"{stage}/{name}": value.contiguous()
-        for stage, tensors in trained.stages.items()
-        for name, value in tensors.items()
-    }
-    content = safetensors.torch.save(stages)
-    write_bytes(weights_path(path), content)
-    return {
-        "seconds": round(trained.seconds, 2),
-        "parameters": sum(p.numel() for p in trained.model.parameters()),
-        "curve": _rounded(trained.curve),
-        "epoch_fpr95": _rounded(trained.epochs),
-        "weights": hashlib.sha256(content).hexdigest(),
-    }
+    return Study(
+        name=name,
+        profile=chosen,
+        source=source,
+        data=data,
+        results=made,
+        reference=reference,
+        reading=reading,
+        **{kind: tuple(seeds or getattr(chosen, kind)) for kind in SEEDS},
+        device=device,
+        jobs=jobs,
+        address=address,
+    )
 
 
-def _rounded(curves: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    return {name: [round(value, 6) for value in curve] for name, curve in curves.items()}
+def _are_seeds(numbers: object) -> bool:
+    if not isinstance(numbers, list | tuple) or not numbers:
+        return False
+    # bool is a subclass of int; the generators of numpy and torch take 63 bits.
+    whole = all(type(number) is int and 0 <= number < 2**63 for number in numbers)
+    return whole and len(set(numbers)) == len(numbers)
 
 
-def _put_aside(file: Path) -> None:
-    if file.exists():
-        aside = set_aside(file)
-        print(f"{file} is damaged: set aside as {aside.name} and made anew", file=sys.stderr, flush=True)
+def _sequences_in(real: str | None) -> tuple[Path, ...]:
+    if real is None:
+        return ()
+    from lib.data.hpatches.homographies import sequence_folders
 
-
-def _subject(record: Record, setting: Setting) -> Subject:
-    job, device = record.job, setting.device
-    if job.descriptor is not None:
-        model = parts.build("model", job.descriptor, **job.paths).to(device).eval()
-        described = partial(describe, model, device=device)
-        if hasattr(model, "of_image"):
-            kind = _evaluating("lib.benchmarks.sfm").ImageSubject
-            return kind(described, device=device, of_image=model.of_image)
-        return Subject(described, device=device)
-    config, stages = record.content["config"], load_weights(record.path)
-    models = {stage: _network(config, tensors, device) for stage, tensors in stages.items()}
-    described = partial(describe, models["1.0"], device=device)
-    return Subject(described, job.recipe, models, record.content, device)
-
-
-def _evaluate(record: Record, setting: Setting) -> None:
-    """Measure and probe what a record lacks or has by other code."""
-    job, content, subject = record.job, record.content, _subject(record, setting)
-    wanted = (*record.lacking, *record.stale)
-    today, held = jobs.digests(job, setting)["evaluation"], content["digests"]["evaluation"]
-    # Each set is read and described once for all its measures and probes, then goes on record.
-    for test_set in dict.fromkeys(name for _, name in wanted):
-        data = setting.source.load(test_set)
-        for name in (module for module, own in wanted if own == test_set):
-            started, key = time.monotonic(), f"{name}.{test_set}"
-            module = _evaluating(jobs.evaluating(job, name))
-            if (name, test_set) in job.measures:
-                values = module.measure(of_signs(subject) if name.endswith(SIGNS) else subject, data)
-                values = {metric: round(value, 6) for metric, value in values.items()}
-                content["metrics"].setdefault(test_set, {})[name] = values
-            else:
-                file = jobs.probe_path(record.path, name, test_set)
-                content["probes"][key] = records.write_probe(file, module.probe(subject, data))
-            content["evaluation_seconds"][key] = round(time.monotonic() - started, 2)
-            made = held.setdefault(name, {**today[name], "data": {}})
-            if made["code"] != today[name]["code"]:
-                # The other sets were measured by other code, which "0…" stands for.
-                others = {own: content_half(digest) + "0" * 8 for own, digest in made["data"].items()}
-                made |= {"code": today[name]["code"], "data": others}
-            made["data"][test_set] = today[name]["data"][test_set]
-        records.write(record.path, content)
-
-
-def _evaluating(name: str) -> ModuleType:
-    ours, module = signal.getsignal(signal.SIGTERM), import_module(name)
-    # Some modules import pycolmap, which replaces our handler by one that ends the process without
-    # unwinding it. Only the main thread may set a handler; a cluster runs jobs in other threads.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, ours)
-    return module
+    folders = tuple(path.resolve() for path in sequence_folders(Path(real)))
+    if not folders and not any(Path(real, kind).is_dir() for kind in KINDS):
+        raise FileNotFoundError(
+            f"real = {real!r} is no folder with homography sequences in it, or with {', '.join(KINDS)}"
+        )
+    return folders

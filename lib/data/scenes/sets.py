@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from lib.data import states
 from lib.data.scenes.places import MOST_SHARED, Places, image_files, read_places, shared_matches
-from lib.data.states import Manifest
 from lib.files import make_checked
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 WIDE, IMAGES_OF = "-wide", "-images"
 # Px up to which a carried and a detected keypoint show one point: values shown, and that of training.
 SHOWN, TRAINING = (1.5, 3.0, 5.0), 2.5
-_CODE = ("lib.data.scenes.prepared", "lib.data.scenes.places", "lib.data.phototour")
 _SHARED = "shared.json"
 
 
@@ -40,17 +38,17 @@ class SceneSets:
         root: the folder of scenes, optionally with ``scenes.json``; None if only digests, or patch sets
             made before, are wanted.
         folder: folder for the data made from the scenes.
-        manifest: gives the places and what their sets contain, if there is no `root`.
+        known: the places, if there is no `root`.
     """
 
     root: Path | None
     folder: Path
-    manifest: Manifest | None = None
+    known: Places | None = None
 
     @cached_property
     def places(self) -> Places:
         """The places and their roles; raises as `read_places`."""
-        return read_places(self.root) if self.root else self.manifest.places
+        return read_places(self.root) if self.root else self.known
 
     @cached_property
     def _sets(self) -> Mapping[str, tuple[str, str, float]]:
@@ -69,12 +67,9 @@ class SceneSets:
         return tuple(self._sets)
 
     def digest(self, name: str) -> str:
-        """Return 16 hex digits that identify the state of a set's data (`states.digest`)."""
-        if self.root is None:
-            code = states.code_half(states.digest(_CODE, None))
-            return self.manifest.sets.get(name, "unlisted") + code
+        """Return 8 hexadecimal digits that identify what a set contains (`states.digest`)."""
         place, kind, pixels = self._sets[name]
-        return states.digest(_CODE, [self._files_of(*self.places.scenes[place]), kind, pixels])
+        return states.digest([self._files_of(*self.places.scenes[place]), kind, pixels])
 
     @cached_property
     def _files(self) -> list:
@@ -128,7 +123,7 @@ class SceneSets:
                 raise ValueError(f"{' and '.join(sorted(pair))} in {self.root} share matches: one place")
         for name in sorted(names, key=lambda n: len(image_files(self.root / n)), reverse=True):
             if shared.isdisjoint(frozenset((name, other)) for other in opened):
-                digest = states.digest(["lib.data.scenes.prepared"], self._files_of(name))
+                digest = states.digest(self._files_of(name))
                 source, made = self.root / name, self.folder / f"{name}-{digest}"
                 make_checked(made, name, partial(prepare, source))
                 opened[name] = open_scene(source, made)
@@ -142,6 +137,6 @@ class SceneSets:
         def measure(new: Path) -> None:
             (new / _SHARED).write_text(json.dumps(shared_matches(images)) + "\n")
 
-        folder = self.folder / f"shared-{states.digest(['lib.data.scenes.places'], self._files)}"
+        folder = self.folder / f"shared-{states.digest(self._files)}"
         make_checked(folder, "shared", measure)
         return json.loads((folder / _SHARED).read_text())

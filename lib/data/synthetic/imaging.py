@@ -1,4 +1,4 @@
-"""Pinhole cameras, textured planes in 3D, and the images that the cameras take of them.
+"""Textured planes in 3D, and the images that pinhole cameras take of them.
 
 World coordinates are right-handed, with y down and z away from the reference camera. Image coordinates
 have x right and y down, with whole numbers at pixel centres.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from lib.data.cameras import Camera
 from lib.features.keypoints import local_affine, transfer
 
 
@@ -34,29 +35,6 @@ class Plane:
     photograph: int = 0
     left: int = 0
     top: int = 0
-
-
-@dataclass(frozen=True)
-class Camera:
-    """A pinhole camera: x ~ intrinsics (rotation X + translation).
-
-    Attributes:
-        intrinsics: (3, 3) float64, px.
-        rotation: (3, 3) float64, world to camera.
-        translation: (3,) float64, world units.
-        width, height: size of the camera's images, px.
-    """
-
-    intrinsics: np.ndarray
-    rotation: np.ndarray
-    translation: np.ndarray
-    width: int
-    height: int
-
-    @property
-    def centre(self) -> np.ndarray:
-        """The camera's position in the world, (3,)."""
-        return -self.rotation.T @ self.translation
 
 
 @dataclass(frozen=True)

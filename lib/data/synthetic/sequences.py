@@ -34,12 +34,13 @@ from pathlib import Path
 import numpy as np
 from numpy.random import Generator
 
+from lib.data.cameras import Camera
 from lib.data.hpatches.building import pack
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.hpatches.release import Split
 from lib.data.images import reduced
 from lib.data.synthetic import SEQUENCES, SequencesSize, drawing, imaging
-from lib.data.synthetic.imaging import Camera, Photometry, Plane
+from lib.data.synthetic.imaging import Photometry, Plane
 from lib.data.synthetic.photographs import Photograph
 from lib.features.keypoints import local_affine
 

@@ -66,12 +66,12 @@ import numpy as np
 from numpy.random import Generator
 from scipy.stats.qmc import LatinHypercube
 
-from lib.data.cameras import write_strecha_camera
+from lib.data.cameras import Camera, write_strecha_camera
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.images import write_image
 from lib.data.synthetic import ImagesSize, drawing, imaging, sequences
-from lib.data.synthetic.imaging import Camera, Site
+from lib.data.synthetic.imaging import Site
 from lib.data.synthetic.photographs import Photograph
 from lib.data.whole_images import COVISIBLE, PATCH
 from lib.features.keypoints import transfer

@@ -1,0 +1,283 @@
+"""Describe and match a folder of images; write files that hloc and COLMAP can use.
+
+All files are checked before the first image is described, and unusable ones are set aside. Features are
+saved image by image, so that a stopped run can continue.
+"""
+
+import hashlib
+import io
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+
+import h5py
+import numpy as np
+from PIL import ExifTags
+from torch import nn
+from tqdm import tqdm
+
+from lib.data.colmap import DATABASE
+from lib.data.images import read_grey, read_image
+from lib.features import files
+from lib.features.detectors import SMALLEST_SIDE, Detector
+from lib.features.files import FEATURES, MATCHES, PAIRS, Pairs
+from lib.features.matches import match, similarity
+from lib.features.networks import describe
+from lib.features.patches import MAGNIFICATION, Describe, Features
+from lib.files import locked, replacing, sha256, write_bytes
+
+# File of an output folder's settings and images; folder with an unfinished one's features.
+STATE, PARTS = "describe.json", "parts"
+# Magnifications: below the first, patches show little but blur; above the second, the whole image.
+_NARROW, _WIDEST = 3, 100
+# EXIF orientations by the operations that turn the stored pixels upright, applied in this order.
+_TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
+# Pillow opens no larger image. Decoding one takes about 1 GB.
+MOST_PIXELS = 178_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of how a folder of images is described and matched.
+
+    Attributes:
+        longest_side: px to which larger images are reduced.
+        magnification, device: as `describe` takes them.
+        ratio, mutual: as `match` takes them.
+        one_camera: whether one camera took all images; images of another size than most are set aside.
+        camera: what is known of that camera, in the form that `lib.features.files.known_camera` reads.
+    """
+
+    longest_side: int = 1600
+    magnification: float = MAGNIFICATION
+    device: str = "cpu"
+    ratio: float = 0.9
+    mutual: bool = True
+    one_camera: bool = False
+    camera: str | None = None
+
+
+def describe_and_match(
+    images: Path,
+    out: Path,
+    detector: Detector,
+    descriptor: nn.Module | Describe,
+    settings: Settings = Settings(),
+    pairs: Path | None = None,
+    strict: bool = False,
+    log: Callable[[str], None] = print,
+) -> None:
+    """Describe and match images; write `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`.
+
+    Images whose EXIF orientation requires turning are described upright. All positions are in the pixels
+    as stored, which COLMAP reads.
+
+    Args:
+        images: the folder of images.
+        out: the folder to make, or one that a call with the same arguments left unfinished. The call
+            then continues, and writes the same bits as if it had not been stopped.
+        detector, descriptor: as `describe` takes them.
+        settings: all other settings.
+        pairs: a file of pairs; None pairs each image with each later one.
+        strict: whether to refuse files that would otherwise be set aside.
+        log: called with the files that are set aside, one per line, and with the outcome.
+
+    Raises:
+        FileExistsError: `out` was made with other arguments or from other images, or is another folder.
+        filelock.Timeout: another process is writing `out`.
+        FileNotFoundError, ValueError: a file is missing, a value is invalid, or no pair is left.
+    """
+    if any(".half" not in p.name for p in out.glob("[!.]*")) and not (out / STATE).exists():
+        raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
+    allowed = {
+        f"longest side must be {SMALLEST_SIDE} or more": settings.longest_side >= SMALLEST_SIDE,
+        f"magnification must be above 0, {_WIDEST} at most": 0 < settings.magnification <= _WIDEST,
+        "ratio must be above 0, 1 at most": 0 < settings.ratio <= 1,
+        "contrast must be 0 or more": detector.contrast >= 0,
+    }
+    if refused := [rule for rule, holds in allowed.items() if not holds]:
+        raise ValueError("; ".join(refused))
+    if settings.magnification < _NARROW:
+        log(f"magnification below {_NARROW} is small: such patches show little but blur")
+    sizes, problems = photographs(images, settings.one_camera or bool(settings.camera), out)
+    named = files.read_pairs(pairs, {*sizes, *problems}) if pairs else None
+    _set_aside(problems, strict, log)
+    matched = _usable_pairs(named or combinations(sizes, 2), sizes.keys())
+    if named and len(matched) < len(named):
+        log(f"{len(named) - len(matched)} pairs of {pairs} name files that are set aside")
+    camera = settings.camera and files.known_camera(settings.camera, next(iter(sizes.values())))
+    how = {"magnification": settings.magnification, "device": settings.device}
+    describing = partial(describe, keypoints=detector, descriptor=descriptor, **how)
+    digests = {name: sha256(images / name) for name in sizes}
+    state = {"pairs": named, "descriptor": _behaviour(describing), "images": digests}
+    with locked(out / ".lock", wait=0):
+        if _is_finished(out, {**asdict(detector), **asdict(settings), "camera": camera, **state}):
+            log(f"{out} is finished already")
+            return
+        for left_by_a_kill in out.glob("*.half.*"):
+            left_by_a_kill.unlink()
+        describe_file = partial(_features, longest_side=settings.longest_side, describing=describing)
+        problems = _write_features(images, out, digests, describe_file)
+        _set_aside(problems, strict, log)
+        matched = _usable_pairs(matched, sizes.keys() - problems.keys())
+        _write_matches(out, matched, settings)
+        files.write_pairs(out / PAIRS, matched)
+        files.write_database(out, images, matched, settings.one_camera, camera)
+        shutil.rmtree(out / PARTS)
+    log(f"{out} is written: {len(sizes) - len(problems)} images described, {len(matched)} pairs matched")
+
+
+def photographs(
+    folder: Path, one_size: bool = False, out: Path | None = None
+) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+    """Check the headers of the files in a folder and its subfolders.
+
+    Args:
+        folder: of the images.
+        one_size: whether images of another size than most are set aside.
+        out: a folder to skip.
+
+    Returns:
+        Two mappings by name, sorted; a name is the path relative to the folder. The first has width and
+        height, px, of each image that can be described, as stored. The second has the fault of each
+        other file.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
+    root, passed_over = folder.resolve(), out and out.resolve()
+    paths = (path for path in root.rglob("*") if path.is_file() and passed_over not in path.parents)
+    sizes, problems, groups = {}, {}, {}
+    for name in sorted(path.relative_to(root).as_posix() for path in paths):
+        path, group = folder / name, files.group_of(name)
+        try:
+            image = read_image(path, header_only=True)
+        except ValueError:
+            unread = f"is no image that Pillow reads, or has over {MOST_PIXELS // 10**6} megapixels"
+            problems[name] = f"{unread}: save it as JPEG or PNG"
+            continue
+        if min(image.size) < SMALLEST_SIDE:
+            problems[name] = "is {} by {} px, which is too small".format(*image.size)
+        elif group in groups:
+            problems[name] = f"has the same name as {groups[group]} in hloc's matches: rename it"
+        elif not files.reads(path, image):
+            problems[name] = f"is {image.format}, which COLMAP does not read: save it as JPEG or PNG"
+        else:
+            sizes[name], groups[group] = image.size, name
+    if one_size and sizes:
+        usual = Counter(sizes.values()).most_common(1)[0][0]
+        for name in [name for name, size in sizes.items() if size != usual]:
+            problems[name] = "is {} by {} px, unlike most: another camera's".format(*sizes.pop(name))
+    return sizes, problems
+
+
+def _set_aside(problems: Mapping[str, str], strict: bool, log: Callable[[str], None]) -> None:
+    if problems:
+        lines = [f"set aside: {name} {problem}" for name, problem in problems.items()]
+        text = "\n".join([*lines, f"files set aside: {len(lines)}"])
+        if strict:
+            raise ValueError(f"--strict refuses files that cannot be used\n{text}")
+        log(text)
+
+
+def _usable_pairs(pairs: Iterable[tuple[str, str]], usable: Set[str]) -> list[tuple[str, str]]:
+    matched = [pair for pair in pairs if usable >= {*pair}]
+    if not matched:
+        raise ValueError("no two images can be matched")
+    return matched
+
+
+def _behaviour(describing: Callable[[np.ndarray], Features]) -> str:
+    """Return a digest of the detector's and the descriptor's output for one image.
+
+    Any fault of either thus shows before the first image of the folder.
+    """
+    blocks = np.random.default_rng(0).integers(0, 256, (16, 16), dtype=np.uint8)
+    described = describing(np.kron(blocks, np.ones((8, 8), np.uint8)))
+    # Rounded, since threads may change the last bits.
+    values = np.concatenate([described.descriptors.ravel(), described.position.ravel()])
+    return hashlib.sha256((values.astype(float).round(2) + 0.0).tobytes()).hexdigest()
+
+
+def _is_finished(out: Path, state: Mapping) -> bool:
+    """Return whether a folder is finished; if not, write the state that it is made with.
+
+    Raises:
+        FileExistsError: it was made with another state; an unfinished folder's images may differ.
+    """
+    state, path = json.loads(json.dumps(state, default=str)), out / STATE
+    known, finished = json.loads(path.read_text()) if path.exists() else state, (out / DATABASE).exists()
+    compared = state.keys() if finished else state.keys() - {"images"}
+    if changed := ", ".join(sorted(name for name in compared if known.get(name) != state[name])):
+        raise FileExistsError(
+            f"{out} was made with different {changed}: name another folder, or remove it"
+        )
+    if not finished:
+        write_bytes(path, json.dumps(state, indent=1).encode())
+    return finished
+
+
+def _write_features(
+    images: Path, out: Path, digests: Mapping[str, str], describe_file: Callable[[Path], Features]
+) -> dict[str, str]:
+    """Write the features file of all images; return by name the faults of images without features."""
+    parts, problems = {}, {}
+    for name, digest in tqdm(digests.items(), "described", unit=" images", disable=None):
+        part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.h5"
+        try:
+            if not part.exists():
+                with h5py.File(content := io.BytesIO(), "w") as file:
+                    files.write_features(file, name, describe_file(images / name))
+                write_bytes(part, content.getvalue())
+            parts[name] = part
+        except ValueError as error:
+            problems[name] = str(error).removeprefix(f"{images / name} ")
+    with replacing(out / FEATURES) as half, h5py.File(half, "w") as file:
+        for name, part in parts.items():
+            with h5py.File(part) as stored:
+                stored.copy(name, file, name)
+    return problems
+
+
+def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], Features]) -> Features:
+    """Describe an image upright; return its features at positions in the stored pixels.
+
+    Raises:
+        ValueError: as `read_grey`; or the image has no keypoints, e.g. because it has one colour.
+    """
+    image = read_image(path)
+    orientation = image.getexif().get(ExifTags.Base.Orientation)
+    described = describing(read_grey(path, longest_side, "turned", MOST_PIXELS))
+    if not len(described):
+        raise ValueError("has no keypoints")
+    size, maps = described.size, described.maps
+    for axis, values in enumerate((_MIRRORED, _FLIPPED)):
+        if orientation in values:
+            maps[:, axis] *= -1
+            maps[:, axis, 2] += size[axis] - 1
+    if orientation in _TRANSPOSED:
+        size, maps = size[::-1], maps[:, ::-1]
+    # The first pixel's centre is at 0, 0.
+    half = np.array([0.0, 0.0, 0.5])
+    maps = (maps + half) * np.divide(image.size, size)[:, None] - half
+    return replace(described, maps=maps.astype(np.float32), size=image.size)
+
+
+def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:
+    """Write the matches file of all pairs, from the features file."""
+    with (
+        h5py.File(out / FEATURES) as described,
+        replacing(out / MATCHES) as half,
+        h5py.File(half, "w") as file,
+    ):
+        for pair in tqdm(pairs, "matched", unit=" pairs", disable=None):
+            one, other = (files.read_descriptors(described, name) for name in pair)
+            matches = match(one, other, settings.mutual, settings.ratio)
+            files.write_matches(file, pair, matches, similarity(one, other, matches))

@@ -1,0 +1,169 @@
+"""Descriptors by name, for patches and whole images; and trained networks as files that others can load.
+
+A file is in safetensors format, and its metadata names the network (`lib.models.exported`) that the
+tensors belong to, so it needs no record. A card lies beside it. The tensors are named as in the
+checkpoints that HardNet's and HyNet's authors published, so kornia's classes of those names can load the
+file itself if the architecture is theirs.
+"""
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import jinja2
+import numpy as np
+import safetensors.torch
+import torch
+from kornia.feature import hardnet, hynet, sosnet
+from torch import nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval
+
+from lib.benchmarks import subject
+from lib.features.detectors import Detector, Regions
+from lib.features.patches import MAGNIFICATION, Describe, Features, image_features
+from lib.files import write_bytes
+from lib.models import exported, handcrafted, published
+
+HANDCRAFTED = {
+    "sift": handcrafted.Sift,
+    "rootsift": lambda: handcrafted.Sift(root=True),
+    "orb": handcrafted.Orb,
+}
+# The committed networks, one folder per recipe, named by the recipe's key.
+NETWORKS = Path(__file__).resolve().parents[2] / "networks"
+ENDING = ".safetensors"
+WEIGHTS, CARD, RECORD = "model" + ENDING, "README.md", "record.json"
+# kornia's name of weights -> addresses to download from; torch's cache uses the first one's file name.
+_OF_KORNIA = {**hardnet.urls, "sosnet": sosnet.urls["lib"], "hynet": hynet.urls["liberty"]}
+
+
+def find(name: str) -> nn.Module:
+    """Load a handcrafted descriptor or a trained network, in evaluation mode.
+
+    Args:
+        name: a name in `HANDCRAFTED`, a folder in `NETWORKS`, or kornia's name of weights that it has
+            downloaded; or the path of a published checkpoint or of a network exported here.
+
+    Raises:
+        FileNotFoundError, ValueError: as `load` of `lib.models.published` and `lib.models.exported`.
+    """
+    if name in HANDCRAFTED:
+        return HANDCRAFTED[name]().eval()
+    downloaded = Path(torch.hub.get_dir(), "checkpoints", Path(_OF_KORNIA.get(name, [""])[0]).name)
+    files = (NETWORKS / name / WEIGHTS, downloaded, Path(name))
+    path = next(filter(Path.is_file, files), None)
+    if path is None:
+        known = *HANDCRAFTED, *sorted(file.parent.name for file in NETWORKS.glob(f"*/{WEIGHTS}"))
+        kornias = f"nor one of {', '.join(_OF_KORNIA)} that kornia has downloaded"
+        raise FileNotFoundError(f"{name} is no file, none of {', '.join(known)}, {kornias}")
+    return (exported if path.suffix == ENDING else published).load(path)
+
+
+def describe(
+    image: np.ndarray,
+    keypoints: Regions | Detector,
+    descriptor: nn.Module | Describe,
+    magnification: float = MAGNIFICATION,
+    device: str = "cpu",
+) -> Features:
+    """Describe an image's keypoints, given or detected, with a network or a function of patches.
+
+    Args:
+        image, keypoints, magnification: as `image_features` takes them.
+        descriptor: a network of `lib.models` in evaluation mode, as `find` and
+            `lib.study.runs.load_network` return it, or a function of patches like `Subject.describe`.
+        device: the network's.
+    """
+    if isinstance(descriptor, nn.Module):
+        descriptor = partial(patch_descriptors, folded(descriptor), device=device)
+    return image_features(image, keypoints, descriptor, magnification)
+
+
+def patch_descriptors(network: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
+    """Describe patches with a network; their data type gives the range of the grey values.
+
+    Args:
+        network: in evaluation mode, on `device`.
+        patches: (m, 64, 64), uint8 from 0 to 255 or floating point from 0 to 1.
+        device: the network's.
+
+    Returns:
+        (m, k) float32, or (m, k / 8) uint8 of packed bits.
+
+    Raises:
+        ValueError: patches have another type or other values.
+    """
+    if np.issubdtype(patches.dtype, np.floating) and ((patches >= 0) & (patches <= 1)).all():
+        patches = (255 * patches).round().astype(np.uint8)
+    if patches.dtype != np.uint8:
+        raise ValueError(f"patches are uint8 of 0 to 255 or floating of 0 to 1, got {patches.dtype}")
+    return subject.describe(network, patches, device)
+
+
+def folded(network: nn.Module) -> nn.Module:
+    """Return a copy whose batch norms are folded into the convolutions before them.
+
+    The descriptors are the same up to rounding; L2-Net takes 0.55 of the time.
+
+    Args:
+        network: in evaluation mode; a network without batch norm is returned unchanged.
+    """
+    if not any(isinstance(layer, nn.BatchNorm2d) for layer in network.modules()):
+        return network
+    network = deepcopy(network)
+    for parent in list(network.modules()):
+        for (before, first), (behind, second) in pairwise(list(parent.named_children())):
+            if isinstance(first, nn.Conv2d) and isinstance(second, nn.BatchNorm2d):
+                setattr(parent, before, fuse_conv_bn_eval(first, second))
+                setattr(parent, behind, nn.Identity())
+    return network.to(memory_format=torch.channels_last)
+
+
+def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) -> None:
+    """Write a network with what `lib.models.exported` needs to build it again.
+
+    The metadata also holds the train set and the digest of the weights that is in the run's record.
+
+    Args:
+        path: the file to make.
+        network: the run's network.
+        record: of the run.
+        half: whether to store numbers in 16 bits, in half the bytes.
+    """
+    config = record["config"]
+    metadata = {
+        "model": json.dumps(config["recipe"]["model"]),
+        "width": json.dumps(config["profile"]["width"]),
+        "label": record["label"],
+        "train_set": record["train_set"],
+        "weights": record["weights"],
+    }
+    tensors = network.state_dict()
+    for name, tensor in tensors.items():
+        tensors[name] = (tensor.half() if half and tensor.is_floating_point() else tensor).contiguous()
+    write_bytes(path, safetensors.torch.save(tensors, metadata))
+
+
+def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
+    """Return a model card in Markdown: what the network is, its training, its use and its purpose.
+
+    Args:
+        network: the run's network.
+        record: of the run.
+        terms: what the owners of its train set's images ask for.
+    """
+    side = network.input_size
+    with torch.inference_mode():
+        described = network.eval()(torch.zeros(1, 1, side, side))
+    text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    template = jinja2.Template(text, trim_blocks=True, keep_trailing_newline=True)
+    return template.render(
+        run=record,
+        side=side,
+        length=described.shape[1],
+        binary=described.dtype == torch.bool,
+        terms=terms.rstrip(),
+    )

@@ -1,1 +1,0 @@
-"""Probes: arrays that figures need beyond metrics, one module each with `probe(subject, data)`."""

@@ -1,1 +1,0 @@
-"""Regularisers: one module each, with `build(weight, **options)`; each adds a scalar to the loss."""

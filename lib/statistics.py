@@ -1,0 +1,164 @@
+"""Statistics for few seeds: exact tests, effect sizes, and what a number of runs can show.
+
+The Mann-Whitney test's outcomes (Mann and Whitney, 1947), Holm's step-down correction (1979), Vargha and
+Delaney's effect size (2000) with Newcombe's interval (2006), the test's power, and the uncertainty of a
+printed FPR95 from its test pairs alone. The tests and intervals themselves are scipy's, and stand in the
+notebooks' cells.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import scipy
+from numpy.typing import ArrayLike
+
+CONFIDENCE = 0.95
+# Number of non-matching pairs in each of UBC PhotoTour's test sets.
+NEGATIVES = 50_000
+
+
+def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """List every result that a comparison of so many runs can have, one per row, few ties first.
+
+    The number of tie patterns grows as 2 to the power of all runs; ten runs take a second.
+
+    Returns:
+        The outcomes: "u", the Mann-Whitney statistic of the lower method, ties counting half; "at_most"
+        and "at_least", the share of all splits of the pooled values that give this u or less, or more;
+        "tied", the number of tied values, and "ties", the sizes of their groups, the largest first, e.g.
+        "3+2". And the p of each outcome, columns (form of the test, number of sides): "normal,
+        continuity + ties", one-sided, was scipy's default before 1.7; two-sided p is twice the smaller
+        tail.
+    """
+    runs = range(lower + higher)
+    # Whether a pooled value is larger than the one before.
+    rises = np.array(list(product((0, 1), repeat=len(runs) - 1)))
+    patterns = np.insert(rises, 0, 0, axis=1).cumsum(axis=1)
+    splits = [[*own, *sorted({*runs} - {*own})] for own in combinations(runs, lower)]
+    groups = np.split(patterns[:, splits], [lower], axis=2)
+    forms = {}
+    for form, continuity in (("normal, continuity + ties", True), ("normal, ties", False)):
+        for sides, alternative in ((1, "less"), (2, "two-sided")):
+            way = {"use_continuity": continuity, "alternative": alternative, "method": "asymptotic"}
+            with np.errstate(invalid="ignore", divide="ignore"):
+                tested = scipy.stats.mannwhitneyu(*groups, axis=2, **way)
+            # NaN is the p of runs that are all equal.
+            forms[form, sides] = np.nan_to_num(tested.pvalue, nan=1.0)
+    at_most = scipy.stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
+    at_least = 1 - (scipy.stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
+    forms["exact", 1], forms["exact", 2] = at_most, np.minimum(1, 2 * np.minimum(at_most, at_least))
+    sizes = [sorted(np.bincount(pattern), reverse=True) for pattern in patterns]
+    tied = [[size for size in own if size > 1] for own in sizes]
+    columns = {
+        "u": tested.statistic.ravel(),
+        "at_most": at_most.ravel(),
+        "at_least": at_least.ravel(),
+        "tied": np.repeat([*map(sum, tied)], len(splits)),
+        "ties": np.repeat(["+".join(map(str, own)) for own in tied], len(splits)),
+    }
+    order = ["tied", "ties", "u", "at_most", "at_least"]
+    outcomes = pd.DataFrame(columns).drop_duplicates().sort_values(order)
+    p = pd.DataFrame({form: values.ravel() for form, values in forms.items()})
+    return outcomes, p.loc[outcomes.index]
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Adjust p for several hypotheses by Holm's step-down method (1979), for the family-wise error.
+
+    Args:
+        p_values: A vector of size (`num_columns`), in [0, 1].
+
+    Returns:
+        A vector of the same size and order; reject a hypothesis where it is at most the level.
+    """
+    p = np.asarray(p_values, float)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
+    return adjusted
+
+
+def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute the probability that a run of `a` is higher than one of `b` (Vargha and Delaney, 2000).
+
+    With FPR95, lower is better: pass the baseline as `a` to get the probability that the method `b`
+    beats it. The values of the two orders add up to 1.
+
+    Args:
+        a: A matrix of size (`num_runs_a` x `num_columns`), or a vector of runs, two or more.
+        b: A matrix of size (`num_runs_b` x `num_columns`), or a vector.
+
+    Returns:
+        For each column A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the ends of Newcombe's
+        interval (2006, method 5). The interval is wide even where the runs separate completely; a
+        bootstrap of the runs has no width there.
+    """
+    a, b = (np.asarray(runs, float) for runs in (a, b))
+    value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
+    return value, *np.vectorize(_newcombe, otypes=[float, float])(value, len(a), len(b))
+
+
+def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:
+    """Find the values that are z standard errors from the estimate, with errors at those values."""
+    z = scipy.stats.norm.ppf((1 + CONFIDENCE) / 2)
+    more = (runs_a + runs_b) / 2 - 1
+
+    def gap(supposed: float) -> float:
+        spread = 1 + more * ((1 - supposed) / (2 - supposed) + supposed / (1 + supposed))
+        variance = supposed * (1 - supposed) * spread / (runs_a * runs_b)
+        return (value - supposed) ** 2 - z**2 * variance
+
+    # The gap is also zero at an estimate of 0 or 1 itself, so the brackets stop short of it.
+    low = scipy.optimize.brentq(gap, 0, min(value, 1 - 1e-12)) if value > 0 else 0.0
+    high = scipy.optimize.brentq(gap, max(value, 1e-12), 1) if value < 1 else 1.0
+    return low, high
+
+
+def power(
+    effects: Sequence[float], *, runs: int = 5, alpha: float = 0.05, simulations: int = 20_000
+) -> pd.Series:
+    """Simulate the power of the exact one-sided test for normal values.
+
+    Args:
+        effects: A vector of size (`num_effects`): differences of the means in units of the standard
+            deviation over seeds, which is the same for both methods; 0 gives the size of the test.
+        runs: number of runs of each method.
+        alpha: level; for the strictest step of Holm's correction over six tests, 0.05 / 6.
+        simulations: number of draws; every effect uses the same ones.
+
+    Returns:
+        The fraction of draws that the test rejects, by "effect".
+    """
+    effects = np.asarray(effects, float)
+    draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
+    lower, higher = draws[0] - effects[:, None, None], draws[1]
+    p = scipy.stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
+    return pd.Series((p <= alpha).mean(axis=-1), pd.Index(effects, name="effect"))
+
+
+def binomial_error(rate: ArrayLike) -> np.ndarray:
+    """Standard error of a false positive rate at a fixed threshold, from its non-matching pairs alone.
+
+    Args:
+        rate: any shape, in percent, 0 to 100.
+
+    Returns:
+        The same shape, in percent. It is a lower bound, because it ignores the threshold's own error and
+        that pairs share points.
+    """
+    share = np.asarray(rate, float) / 100
+    return 100 * np.sqrt(share * (1 - share) / NEGATIVES)
+
+
+def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
+    """Difference of the means in pooled standard deviations, corrected for few runs (Hedges, 1981).
+
+    Args:
+        compared: one row per comparison, with "lower_mean", "lower_std", "higher_mean" and "higher_std".
+        runs: number of runs of each method.
+    """
+    pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
+    few = 1 - 3 / (4 * (2 * runs - 2) - 1)
+    return (few * (compared["higher_mean"] - compared["lower_mean"]) / pooled).rename("effect")

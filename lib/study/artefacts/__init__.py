@@ -1,1 +1,0 @@
-"""The runs and computations that each artefact needs, one module per paper."""

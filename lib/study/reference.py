@@ -1,0 +1,165 @@
+"""Write the committed reference of a profile, and compare results with it."""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib.data.sources import Source
+from lib.files import write_bytes
+from lib.study.requests import Request, version
+from lib.study.runs import Runs, Study
+from lib.study.store import METRICS, RUNS, VERSIONS, Run, packed, rows_of
+
+# Means of a repeated study lie within the prediction interval of the reference with this probability.
+CONFIDENCE = 0.95
+# Fewer means within it fail the comparison.
+FEWEST_WITHIN = 0.9
+# FPR95 in percent below which logarithms are not compared.
+LEAST_RATE = 1e-3
+
+
+def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> None:
+    """Write the reference of a profile anew: metrics.csv, runs.csv, sets.csv and arrays.
+
+    Searches stay, since `lib.study.searches` records them.
+
+    Args:
+        asked: studies of one profile, one for each data source, with what was asked of each.
+
+    Raises:
+        ValueError: a run is missing.
+        OSError: the folder cannot be written.
+    """
+    asked = list(asked)
+    folder = asked[0][0].reference.folder
+    numbers, runs, sets = [], [], []
+    arrays = folder / "arrays.new"
+    shutil.rmtree(arrays, ignore_errors=True)
+    arrays.mkdir(parents=True)
+    for study, requests in asked:
+        for name, request in requests.items():
+            run = study.find(name, request)
+            if run is None:
+                raise ValueError(f"{request.title} is missing, so that the reference stays as it was")
+            numbers += _numbers(run, request, study.source.name)
+            about = {**run.about, "config": json.dumps(run.about["config"], separators=(",", ":"))}
+            runs.append({**about, "run": name, "method": request.method, "label": request.label})
+            if content := _arrays(run, request):
+                write_bytes(arrays / f"{name}.npz", packed(content))
+        sets += _sets(study, requests.values())
+    _write(folder / "metrics.csv", pd.DataFrame(numbers, columns=[*METRICS, "version"]))
+    _write(folder / "runs.csv", pd.DataFrame(runs, columns=RUNS))
+    _write(
+        folder / "sets.csv", pd.DataFrame(sets, columns=["data", "name", "digest", "classes", "role"])
+    )
+    shutil.rmtree(folder / "arrays", ignore_errors=True)
+    arrays.rename(folder / "arrays")
+
+
+def _numbers(run: Run, request: Request, data: str) -> list[dict[str, object]]:
+    rows = rows_of(run, request, data)
+    return [{**row, "version": version(row["measure"].partition(".")[0])} for row in rows]
+
+
+def _arrays(run: Run, request: Request) -> dict[str, np.ndarray]:
+    """Return the arrays that a request asks for, and the training curves."""
+    probes = {f"{probe}/{test}" for probe, test in request.probes}
+    kept = {}
+    for key, array in run.arrays.items():
+        probe = key.removeprefix(VERSIONS)
+        is_asked = key.rpartition("/")[0] in probes or probe in dict(request.probes)
+        if is_asked or key.startswith("curves/"):
+            kept[key] = array
+    return kept
+
+
+def _sets(study: Study, requests: Iterable[Request]) -> list[dict[str, object]]:
+    """Return a row for each set that requests read, and for each set with a role of its own."""
+    source = study.source
+    named = [*source.tested, *source.reserve]
+    named += [name for request in requests for name in request.sets]
+    known = study.reference.sets.set_index(["data", "name"])["classes"] if study.reference.exists else {}
+    rows = []
+    for name in dict.fromkeys(named):
+        classes = known.get((source.name, name), "") if source.recorded else _classes(source, name)
+        row = {"data": source.name, "name": name, "digest": source.digest(name), "classes": classes}
+        rows.append({**row, "role": _role(source, name)})
+    return rows
+
+
+def _role(source: Source, name: str) -> str:
+    if name in source.sets:
+        return "train_and_test"
+    if name in source.reserve:
+        return "reserve"
+    return "test" if name in source.tested else "other"
+
+
+def _classes(source: Source, name: str) -> int | str:
+    """Return how many points a set of patches shows; empty for other sets."""
+    loaded = source.load(name)
+    return len(np.unique(loaded.point_ids)) if hasattr(loaded, "point_ids") else ""
+
+
+def _write(path: Path, frame: pd.DataFrame) -> None:
+    write_bytes(path, frame.to_csv(index=False, lineterminator="\n").encode())
+
+
+def reproduction(runs: Runs, reference: pd.DataFrame) -> tuple[int, int]:
+    """Compare the means over seeds of two studies of one size on the same data.
+
+    A mean counts as reproduced if it lies in the 95% prediction interval that the reference gives for
+    another mean of as many seeds. The interval has the spread of the method's own seeds, or, where there
+    is one run, the pooled spread of the measure. FPR95 is compared on a logarithmic scale.
+
+    Args:
+        runs: ours, a tidy frame.
+        reference: the reference's tidy frame.
+
+    Returns:
+        How many means lie within the interval, and how many were compared.
+    """
+    ours, theirs = _means(runs), _means(reference)
+    both = ours.join(theirs, how="inner", lsuffix="_ours", rsuffix="_theirs")
+    spread, freedom = _spreads(theirs)
+    both["spread"] = spread.reindex(both.index)
+    both["freedom"] = freedom.reindex(both.index)
+    both = both.dropna(subset=["spread"])
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, both["freedom"]) * both["spread"]
+    half *= np.sqrt(1 / both["count_ours"] + 1 / both["count_theirs"])
+    # Records hold six digits.
+    rounding = 1e-5 * (1 + both["mean_theirs"].abs())
+    within = (both["mean_ours"] - both["mean_theirs"]).abs() <= half + rounding
+    return int(within.sum()), len(within)
+
+
+_ALIKE = ["method", "optimizer", "data", "train", "test", "stage", "measure"]
+
+
+def _means(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return mean, standard deviation and number of the values that differ only in their seed."""
+    numbers = pd.DataFrame(frame)[frame["seed"].notna()].copy()
+    is_rate = numbers["measure"].str.contains("fpr95", regex=False)
+    rates = numbers.loc[is_rate, "value"].clip(lower=LEAST_RATE)
+    numbers.loc[is_rate, "value"] = np.log(rates)
+    return numbers.groupby(_ALIKE, dropna=False)["value"].agg(["mean", "std", "count"])
+
+
+def _spreads(means: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    """Return the spread of each mean's runs and its degrees of freedom, pooled for single runs."""
+    several = means[means["count"] > 1]
+    freedom = several["count"] - 1
+    by_measure = several.index.get_level_values("measure")
+    squares = (several["std"] ** 2 * freedom).groupby(by_measure).sum()
+    pooled_freedom = freedom.groupby(by_measure).sum()
+    pooled = np.sqrt(squares / pooled_freedom)
+    measure = means.index.get_level_values("measure")
+    single = means["count"] == 1
+    own_spread = means["std"].where(~single, pooled.reindex(measure).to_numpy())
+    own_freedom = (means["count"] - 1).where(~single, pooled_freedom.reindex(measure).to_numpy())
+    return own_spread, own_freedom

@@ -1,0 +1,316 @@
+"""The report: notebooks executed by papermill, several at once, a page for each, and an index.
+
+The pages work offline: pictures are embedded, equations are MathML, and there is one style sheet.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from functools import cache, partial
+from pathlib import Path
+
+import nbformat
+import papermill
+from jinja2 import Environment, FileSystemLoader
+from latex2mathml.converter import convert
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+from lib.files import write_bytes
+from lib.study import planning
+from lib.study.planning import path_of
+from lib.study.runs import Study
+from lib.study.sweep import Task, processes_for, sweep
+
+# Local kernels need no encryption, but each would log that it has none, and some log an interrupt when
+# they are shut down. Papermill reports the errors of cells.
+QUIET = ["--log-level=CRITICAL"]
+# Markdown that holds for any numbers. Other Markdown speaks of the committed notebook's own numbers.
+GENERAL = {"question", "method"}
+PAGES = Path(__file__).parent / "pages"
+# By the folder of its notebooks, what a part of the report is called.
+PARTS = {
+    "adasample": "AdaSample",
+    "dsm": "DSM",
+    "hynet": "HyNet",
+    "tcdesc": "TCDesc",
+    "together": "The four together",
+    "study": "The study itself",
+    "audit": "What the papers print",
+    "data": "Data",
+    "use": "For use",
+}
+
+
+def execute(names: Sequence[str], study: Study, results: str, report: Path) -> list[tuple[str, str]]:
+    """Execute copies of notebooks in the study's folder, as many at once as runs; write their pages.
+
+    Files that earlier executions saved for these notebooks are removed first.
+
+    Args:
+        names: of the notebooks.
+        study: its profile and data become the notebooks' parameters.
+        results: the notebooks' parameter of that name.
+        report: the folder of the pages.
+
+    Returns:
+        The notebooks that failed, each with the cell and the error.
+    """
+    tasks = []
+    for name in names:
+        for kind, suffix in (("tables", "csv"), ("figures", "png")):
+            for earlier in saved(study.results, kind, name, suffix):
+                earlier.unlink()
+        copy = study.results / "notebooks" / f"{name}.ipynb"
+        for earlier in (copy, report / f"{name}.html"):
+            earlier.unlink(missing_ok=True)
+        parameters = {**planning.parameters(name, study), "results": results}
+        page = report / f"{name}.html"
+        pages = {own: report / f"{own}.html" for own in names}
+        tasks.append(Task(name, partial(_execute, name, copy, parameters, page, pages)))
+    threads = study.profile.threads or 1
+    failures = sweep(tasks, study.jobs or processes_for(threads), threads, unit="notebook")
+    return [(name, why.removeprefix("RuntimeError: ")) for name, why in failures]
+
+
+def saved(folder: Path, kind: str, name: str, suffix: str) -> list[Path]:
+    """Return the files that a notebook saved: ``tables/dsm/table3.csv``, ``tables/dsm/table3_….csv``."""
+    stem = folder / kind / name
+    return sorted(
+        {*stem.parent.glob(f"{stem.name}.{suffix}"), *stem.parent.glob(f"{stem.name}_*.{suffix}")}
+    )
+
+
+def _execute(
+    name: str, copy: Path, parameters: Mapping[str, object], page: Path, pages: Mapping[str, Path]
+) -> None:
+    source = nbformat.read(path_of(name), as_version=4)
+    own = planning.own_parameters(name)
+    if any(own[key] != parameters[key] for key in ("profile", "data")):
+        source.cells = [cell for cell in source.cells if _is_general(cell)]
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        papermill.execute_notebook(
+            source,
+            str(copy),
+            parameters={key: value for key, value in parameters.items() if key in own},
+            cwd=path_of(name).parent,
+            kernel_name="python3",
+            progress_bar=False,
+            extra_arguments=QUIET,
+        )
+    except papermill.PapermillExecutionError as error:
+        # The index counts from 0 and includes the parameter cell that papermill added. For the
+        # committed cells below that one it therefore counts from 1.
+        raise RuntimeError(f"cell {error.cell_index}, {error.ename}: {error.evalue}") from error
+    finally:
+        if copy.exists():
+            write_page(copy, page, name, pages)
+
+
+def _is_general(cell) -> bool:
+    """Whether a cell belongs in a copy with other numbers than the committed notebook's."""
+    return cell.cell_type != "markdown" or bool(GENERAL & set(cell.metadata.get("tags", ())))
+
+
+def execute_committed(
+    names: Sequence[str], study: Study, copies: Path, report: Path
+) -> list[tuple[str, str]]:
+    """Execute copies of committed notebooks with their own parameters, from the reference, and write
+    their pages as the evidence on record.
+
+    Args:
+        names: of the notebooks.
+        study: says how many are executed at once.
+        copies: the folder of the copies.
+        report: the folder of the pages.
+
+    Returns:
+        The notebooks that failed, each with the cell and the error.
+    """
+    tasks = []
+    for name in names:
+        copy, page = copies / f"{name}.ipynb", report / "evidence" / f"{name}.html"
+        parameters = planning.own_parameters(name)
+        pages = {own: report / "evidence" / f"{own}.html" for own in names}
+        tasks.append(Task(name, partial(_execute, name, copy, parameters, page, pages)))
+    failures = sweep(tasks, study.jobs or processes_for(1), 1, unit="notebook")
+    return [(name, why.removeprefix("RuntimeError: ")) for name, why in failures]
+
+
+def store_outputs(name: str) -> None:
+    """Execute a notebook with its own parameters and store its outputs in it.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell failed; the notebook stays unchanged.
+    """
+    path = path_of(name)
+    executed = nbformat.read(path, as_version=4)
+    metadata = deepcopy(executed.metadata)
+    # A slow kernel sends its output in several messages.
+    quiet = {"record_timing": False, "coalesce_streams": True, "extra_arguments": QUIET}
+    NotebookClient(executed, resources={"metadata": {"path": path.parent}}, **quiet).execute()
+    # The execution's metadata hold versions.
+    executed.metadata = metadata
+    nbformat.write(executed, path)
+
+
+def write_page(notebook: Path, page: Path, name: str, pages: Mapping[str, Path]) -> None:
+    """Write a notebook's page: its text and outputs, without code.
+
+    Args:
+        notebook: with outputs; committed, or an executed copy.
+        page: the page's path.
+        name: the notebook's name, relative to whose folder its links are.
+        pages: the pages that links to other notebooks lead to, by name.
+
+    Raises:
+        Exception: latex2mathml does not understand an equation.
+    """
+    exporter = _exporter()
+    exporter.register_filter("markdown2html", partial(_html, path_of(name).parent, page, pages))
+    body, _ = exporter.from_notebook_node(nbformat.read(notebook, as_version=4))
+    # Wide parts scroll on their own, with the keyboard as well.
+    body = body.replace("<pre>", '<pre tabindex="0">')
+    body = body.replace('<div class="output_html', '<div tabindex="0" class="output_html')
+    depth = "../" * (len(page.parent.parts) - len(_root(page).parts))
+    link = os.path.relpath(notebook, page.parent)
+    _write(page, "page.html", title=title(notebook), body=body, notebook=link, root=depth)
+
+
+def _root(page: Path) -> Path:
+    return next(folder for folder in page.parents if folder.name == "report")
+
+
+def write_evidence(names: Sequence[str], report: Path) -> dict[str, str]:
+    """Write the pages of the committed notebooks, as they are, and return their titles by name."""
+    pages = {name: report / "evidence" / f"{name}.html" for name in names}
+    for name, page in pages.items():
+        write_page(path_of(name), page, name, pages)
+    return titles(names)
+
+
+def titles(names: Iterable[str]) -> dict[str, str]:
+    """Return the titles of committed notebooks, by name."""
+    return {name: title(path_of(name)) for name in names}
+
+
+def write_index(
+    report: Path,
+    evidence: Mapping[str, str],
+    executed: Sequence[str],
+    failures: Sequence[tuple[str, str]],
+    heading: str,
+    reproduced: str,
+) -> Path:
+    """Write the index of a report, and its style sheet.
+
+    Args:
+        report: the folder of pages.
+        evidence: titles of the committed notebooks' pages, by name.
+        executed: the notebooks that this run executed.
+        failures: what failed and why, listed at the top.
+        heading: profile and data of this run.
+        reproduced: how far this run reproduced the reference; may be empty.
+
+    Returns:
+        The index's path.
+    """
+    page = report / "index.html"
+    write_bytes(report / "style.css", (PAGES / "style.css").read_bytes())
+    _write(
+        page,
+        "index.html",
+        title="AdaSample, DSM, HyNet and TCDesc under one protocol",
+        parts=PARTS,
+        evidence=evidence,
+        order=sorted(evidence, key=lambda name: ("/table" not in name, "/figure" not in name, name)),
+        executed=[name for name in executed if (report / f"{name}.html").exists()],
+        failures=failures,
+        heading=heading,
+        reproduced=reproduced,
+        root="",
+    )
+    return page
+
+
+def title(notebook: Path) -> str:
+    """Return a notebook's first heading."""
+    cells = nbformat.read(notebook, as_version=4).cells
+    # A failed notebook has a cell by papermill above the heading.
+    texts = (cell.source for cell in cells if cell.cell_type == "markdown")
+    return next(text.partition("\n")[0][2:] for text in texts if text.startswith("# "))
+
+
+def mathml(latex: str, display: str = "inline") -> str:
+    """Return an equation as MathML, which browsers typeset themselves.
+
+    Args:
+        latex: the equation without delimiters.
+        display: "inline" or "block".
+    """
+    # HTML needs no namespace. A norm's closing bar with an exponent would be stretched on its own.
+    typeset = convert(latex, display=display).replace(' xmlns="http://www.w3.org/1998/Math/MathML"', "")
+    return typeset.replace("<mo>&#x02016;", '<mo stretchy="false">&#x02016;')
+
+
+@cache
+def _exporter() -> HTMLExporter:
+    """Return one exporter for all notebooks, because it compiles its templates."""
+    return HTMLExporter(
+        template_name="basic",
+        embed_images=True,
+        exclude_input=True,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+
+
+def _html(folder: Path, page: Path, pages: Mapping[str, Path], markdown: str) -> str:
+    """Convert Markdown to HTML with MathML equations, and links to pages or else to repository files.
+
+    Args:
+        folder: the folder that links are relative to.
+        page: the page that will hold the text.
+        pages: pages of notebooks, by name.
+        markdown: the text.
+    """
+    targets = {path_of(name): own for name, own in pages.items()}
+
+    class Renderer(IPythonRenderer):
+        def block_math(self, body: str) -> str:
+            return mathml(body.strip(), "block")
+
+        def inline_math(self, body: str) -> str:
+            return mathml(body.strip())
+
+        def link(self, text: str, url: str, title: str | None = None) -> str:
+            file, mark, part = url.partition("#")
+            if file and "://" not in file:
+                target = Path(os.path.normpath(folder / file))
+                url = os.path.relpath(targets.get(target, target), page.parent) + mark + part
+            return super().link(text, url, title)
+
+    renderer = Renderer(escape=False, embed_images=True, exclude_anchor_links=True, path=str(folder))
+    return MarkdownWithMath(renderer=renderer).render(markdown)
+
+
+def _write(page: Path, template: str, **shown: object) -> None:
+    layout = Environment(
+        loader=FileSystemLoader(PAGES), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    write_bytes(page, layout.get_template(template).render(shown).encode())
+
+
+def missing_files(results: Path, reference: Path, names: Iterable[str]) -> list[str]:
+    """Return the tables and figures of notebooks that the reference has and the results lack."""
+    missing = []
+    for name in names:
+        for kind, suffix in (("tables", "csv"), ("figures", "png")):
+            made = {path.name for path in saved(results, kind, name, suffix)}
+            there = saved(reference, kind, name, suffix)
+            missing += [
+                f"{kind}/{path.parent.name}/{path.name}" for path in there if path.name not in made
+            ]
+    return missing

@@ -1,0 +1,353 @@
+"""Runs on disk: one JSON file a run, with its arrays and weights beside it, and the reference's CSVs.
+
+A run's files are ``<run>.json``, ``<run>.npz`` and ``<run>.safetensors``, where ``<run>`` is its
+identity (`lib.study.requests`). They are written whole or not at all. A file that cannot be read is set
+aside, and the run is made again. The committed reference of a profile has the same numbers as
+``metrics.csv`` (a row a number), ``runs.csv`` (a row a run), ``sets.csv`` and a folder ``arrays``, so
+that pandas alone opens them. No torch.
+"""
+
+import io
+import json
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.data.scenes.places import ROLES, Places
+from lib.data.sources import Source
+from lib.files import set_aside, write_bytes
+from lib.study.requests import Request, version
+
+# The columns of the tidy frame: a row is one number of one run.
+METRICS = ["run", "method", "label", "optimizer", "data", "train", "test", "seed", "stage"]
+METRICS += ["measure", "value"]
+# The columns of the frame of runs.
+RUNS = [
+    "run",
+    "method",
+    "label",
+    "optimizer",
+    "data",
+    "train",
+    "seed",
+    "rate",
+    "steps",
+    "batch",
+    "width",
+]
+RUNS += ["commit", "device", "libraries", "seconds", "parameters", "config"]
+# The number that stands for a whole measure is named after its module alone.
+MAIN = {"fpr95": "expected"}
+FOLLOWED, BY_STAGE = "followed_fpr95", "fpr95_by_stage"
+# Prefixes of the names of arrays: training curves, and the versions of probes.
+CURVES, VERSIONS = "curves", "versions/"
+# Name of the array that holds a computation's numbers, tables included, as JSON.
+NUMBERS = "numbers"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as it is on disk.
+
+    Attributes:
+        name: its identity.
+        about: the row of `RUNS` without names: configuration, data, train set, seed, rate, …
+        metrics: by (module, set), the version, the set's digest and the numbers by key.
+        followed: by set, FPR95 on a few pairs at the end of each epoch, in percent.
+        arrays_path: the file of its arrays, which may not exist.
+        probes: by (module, set), the version and the set's digest of the arrays that it has.
+        weights: SHA-256 of its weights; "" where none were kept.
+    """
+
+    name: str
+    about: Mapping[str, object]
+    metrics: Mapping[tuple[str, str], Mapping]
+    followed: Mapping[str, list[float]]
+    arrays_path: Path
+    probes: Mapping[tuple[str, str], Mapping]
+    weights: str = ""
+
+    def lacks(self, request: Request, source: Source) -> list[tuple[str, str]]:
+        """Return the measures and probes of a request that the run has not, or not of today's data and
+        version."""
+        held = {**self.metrics, **self.probes}
+        wanted = dict.fromkeys((*request.measures, *request.probes))
+        return [
+            (module, name)
+            for module, name in wanted
+            if (module, name) not in held
+            or held[module, name]["version"] != version(module)
+            or (name and held[module, name]["set"] != source.digest(name))
+        ]
+
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays of the run, by "probe/set/name", and its training curves by "curves//name"."""
+        if not self.arrays_path.exists():
+            return {}
+        with np.load(self.arrays_path, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+    def probe(self, name: str, test: str) -> dict[str, np.ndarray]:
+        """Return the arrays of one probe on one set, by name."""
+        prefix = f"{name}/{test}/"
+        return {key.removeprefix(prefix): a for key, a in self.arrays.items() if key.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of runs.
+
+    Attributes:
+        folder: results/<profile>/runs; made when the first run is written.
+    """
+
+    folder: Path
+
+    def json_path(self, run: str) -> Path:
+        return self.folder / f"{run}.json"
+
+    def arrays_path(self, run: str) -> Path:
+        return self.folder / f"{run}.npz"
+
+    def weights_path(self, run: str) -> Path:
+        return self.folder / f"{run}.safetensors"
+
+    def lock_path(self, run: str) -> Path:
+        return self.folder / f"{run}.lock"
+
+    def find(self, run: str) -> Run | None:
+        """Return a run, or None if there is none. A file that cannot be read is set aside."""
+        content = self.read(run)
+        if content is None:
+            return None
+        return Run(
+            run,
+            {name: content[name] for name in ABOUT},
+            {(module, name): made for module, name, made in _flat(content["metrics"])},
+            content["followed"],
+            self.arrays_path(run),
+            {(module, name): made for module, name, made in _flat(content["probes"])},
+            content["weights"],
+        )
+
+    def read(self, run: str) -> dict | None:
+        """Return the content of a run's JSON file, or None if there is none that can be read."""
+        path = self.json_path(run)
+        try:
+            content = json.loads(path.read_bytes())
+            if not (isinstance(content, dict) and {*ABOUT, *REST} <= content.keys()):
+                raise ValueError("it holds something else")
+            if content["probes"] or content["curves"]:
+                _check_arrays(self.arrays_path(run))
+        except FileNotFoundError:
+            return None
+        except (ValueError, OSError, RecursionError, zipfile.BadZipFile, EOFError) as error:
+            put_aside(path, f"{error}")
+            put_aside(self.arrays_path(run), "its run could not be read")
+            return None
+        return content
+
+    def write(self, run: str, content: Mapping[str, object]) -> None:
+        """Write a run's JSON file.
+
+        Raises:
+            ValueError: a number is not finite.
+            OSError: the folder cannot be written, or the disk is full.
+        """
+        text = json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1)
+        write_bytes(self.json_path(run), (text + "\n").encode())
+
+    def add_arrays(self, run: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Add arrays to those that a run has; arrays of the same names are replaced."""
+        path = self.arrays_path(run)
+        held = {}
+        if path.exists():
+            with np.load(path, allow_pickle=False) as there:
+                held = dict(there)
+        write_bytes(path, packed({**held, **arrays}))
+
+
+# What a run's JSON file has: about the run, then all else.
+ABOUT = ["data", "train", "seed", "optimizer", "rate", "steps", "batch", "width", "commit", "device"]
+ABOUT += ["libraries", "seconds", "parameters", "config"]
+REST = ["method", "label", "metrics", "probes", "followed", "curves", "weights"]
+
+
+def _flat(by_set: Mapping) -> list[tuple[str, str, Mapping]]:
+    return [(module, name, made) for name, modules in by_set.items() for module, made in modules.items()]
+
+
+def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return arrays as the bytes of a compressed ``.npz``."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _check_arrays(path: Path) -> None:
+    # A zip file has a checksum of each of its members.
+    with zipfile.ZipFile(path) as file:
+        if damaged := file.testzip():
+            raise ValueError(f"{path.name}: {damaged} is damaged")
+
+
+def put_aside(path: Path, why: str) -> None:
+    """Set a damaged file aside, if it is there, and say so on stderr."""
+    if path.exists():
+        aside = set_aside(path)
+        print(f"{path} cannot be used ({why}): set aside as {aside.name}", file=sys.stderr, flush=True)
+
+
+def measure_name(module: str, key: str) -> str:
+    """Return the tidy frame's name of a number, e.g. "fpr95", "hpatches.matching"."""
+    base = module.split(" ")[0]
+    return module if MAIN.get(base) == key else f"{module}.{key}"
+
+
+def rows_of(run: Run, request: Request, source_name: str) -> list[dict[str, object]]:
+    """Return the rows of the tidy frame that a request asks of a run."""
+    about = {
+        "run": run.name,
+        "method": request.method,
+        "label": request.label,
+        "optimizer": run.about["optimizer"],
+        "data": source_name,
+        "train": run.about["train"],
+        "seed": run.about["seed"],
+    }
+    rows = []
+    for module, test in dict.fromkeys(request.measures):
+        for key, value in run.metrics[module, test]["values"].items():
+            if module == BY_STAGE:
+                row = {"stage": float(key), "measure": BY_STAGE}
+            else:
+                row = {"measure": measure_name(module, key)}
+            rows.append({**about, "test": test, **row, "value": value})
+    followed = {name: curve for name, curve in run.followed.items() if name in request.followed}
+    for test, curve in followed.items():
+        for epoch, value in enumerate(curve, 1):
+            stage = epoch / len(curve)
+            rows.append({**about, "test": test, "stage": stage, "measure": FOLLOWED, "value": value})
+    return rows
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The committed numbers of a profile, read from its CSVs.
+
+    Attributes:
+        folder: results/reference/<profile>.
+    """
+
+    folder: Path
+    _runs: dict = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def exists(self) -> bool:
+        return (self.folder / "runs.csv").is_file()
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """All numbers, with the columns `METRICS` and the measure's "version"."""
+        text = {"run": str, "stage": float, "seed": "Int64"}
+        kept = {"keep_default_na": False, "na_values": {c: [""] for c in ("stage", "seed", "value")}}
+        return pd.read_csv(self.folder / "metrics.csv", dtype=text, **kept)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """All runs, with the columns `RUNS`, indexed by run."""
+        frame = pd.read_csv(self.folder / "runs.csv", dtype={"run": str, "commit": str, "seed": "Int64"})
+        return frame.set_index("run")
+
+    @cached_property
+    def sets(self) -> pd.DataFrame:
+        """What the sets contain: "data", "name", "digest", "classes", "role"."""
+        return pd.read_csv(self.folder / "sets.csv", dtype=str, keep_default_na=False)
+
+    @cached_property
+    def searches(self) -> pd.DataFrame:
+        """The learning rate searches: see `lib.study.searches`. Empty if there are none."""
+        path = self.folder / "searches.csv"
+        return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["method", "data"])
+
+    def recorded(self, data: str) -> dict[str, str]:
+        """Return the digests of the sets of a data source, by name; empty if it has none of them."""
+        if not (self.folder / "sets.csv").is_file():
+            return {}
+        own = self.sets[self.sets["data"] == data]
+        return dict(zip(own["name"], own["digest"], strict=True))
+
+    def places(self, data: str) -> Places | None:
+        """Return the places of a data source, or None if it has none."""
+        if not self.recorded(data):
+            return None
+        own = self.sets[self.sets["data"] == data]
+        by_role = {role: tuple(own["name"][own["role"] == role]) for role in ROLES}
+        if not by_role["train_and_test"]:
+            return None
+        named = [name for names in by_role.values() for name in names]
+        return Places({name: (name,) for name in named}, **by_role)
+
+    @cached_property
+    def _by_run(self) -> Mapping[str, pd.DataFrame]:
+        return dict(list(self.metrics.groupby("run", sort=False)))
+
+    @cached_property
+    def _digests(self) -> Mapping[tuple[str, str], str]:
+        return {(row.data, row.name): row.digest for row in self.sets.itertuples(index=False)}
+
+    def find(self, run: str) -> Run | None:
+        """Return a run, or None if the reference has none."""
+        if not self.exists or run not in self.runs.index:
+            return None
+        if run not in self._runs:
+            self._runs[run] = self._read(run)
+        return self._runs[run]
+
+    def _read(self, run: str) -> Run:
+        row = self.runs.loc[run]
+        about = {name: None if pd.isna(row[name]) else row[name] for name in ABOUT}
+        about["config"] = json.loads(row["config"])
+        metrics: dict[tuple[str, str], dict] = {}
+        followed: dict[str, list[float]] = {}
+        own = self._by_run.get(run)
+        for number in () if own is None else own.itertuples(index=False):
+            if number.measure == FOLLOWED:
+                followed.setdefault(number.test, []).append(number.value)
+                continue
+            module, key = _module_and_key(number)
+            made = metrics.setdefault((module, number.test), self._made(row["data"], number.test))
+            made["version"] = number.version
+            made["values"][key] = number.value
+        arrays = self.folder / "arrays" / f"{run}.npz"
+        return Run(run, about, metrics, followed, arrays, self._probes(arrays, row["data"]))
+
+    def _made(self, data: str, test: str) -> dict:
+        return {"set": self._digests.get((data, test), ""), "values": {}}
+
+    def _probes(self, arrays: Path, data: str) -> dict[tuple[str, str], Mapping]:
+        if not arrays.exists():
+            return {}
+        with np.load(arrays, allow_pickle=False) as held:
+            versions = {key.split("/")[1]: int(held[key]) for key in held if key.startswith(VERSIONS)}
+            pairs = {tuple(key.split("/")[:2]) for key in held if not key.startswith(VERSIONS)}
+        return {
+            (probe, test): {"version": versions[probe], "set": self._digests.get((data, test), "")}
+            for probe, test in pairs
+            if probe != CURVES
+        }
+
+
+def _module_and_key(number) -> tuple[str, str]:
+    """Return the module and the key of a number of the tidy frame: the inverse of `measure_name`."""
+    if number.measure == BY_STAGE:
+        return BY_STAGE, str(number.stage)
+    module, point, key = number.measure.partition(".")
+    return (module, key) if point else (module, MAIN[module.split(" ")[0]])

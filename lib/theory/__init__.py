@@ -1,9 +1,0 @@
-"""Checks of the papers' theory. Each module's `compute(**options)` returns numbers and arrays."""
-
-import numpy as np
-
-Computed = tuple[dict[str, object], dict[str, np.ndarray]]
-# Values of the exponent 2α − 1 = λ / L_avg (AdaSample, Eq. 13) at which the theory is tabulated. 1 is
-# sampling by the gradient alone (α = 1). With λ = 10, training begins near 8; a converged loss of 0.5,
-# 0.2 or 0.1 makes it 20, 50 or 100.
-EXPONENTS = (1, 3, 6, 8, 10, 12, 14, 17, 20, 30, 50, 100)
