@@ -114,7 +114,8 @@ class Objective(nn.Module):
         sides = [side if isinstance(side, tuple) else (side,) for side in (anchors, positives)]
         _check_pairs(*sides, weights)
         if self.separate and weights is None:
-            warnings.warn(self.separate, stacklevel=3)
+            # Two of torch's functions lie between the caller and this one.
+            warnings.warn(self.separate, stacklevel=4)
             self.separate = ""
         output = tuple(torch.cat(both) for both in zip(*sides, strict=True))
         described = descriptions(self.network, output)

@@ -88,6 +88,8 @@ class Recipe:
 
 # What a recipe is called, and where its rate is from: no choices of the method itself.
 _NO_AXES = ("label", "rate_of")
+# The axes of what a step minimises (`lib.objective`), but for the choice and the weight of pairs.
+_LOSS = ("distance", "positive", "negatives", "loss", "regularizers", "reduction")
 # New values by axis of a recipe; a mapping changes options of the axis's current part.
 Changes = Mapping[str, object]
 
@@ -399,6 +401,15 @@ def variants(
         f"{name}, {words}": changed(recipe, f"{recipe.label}, {words}", {"rate_of": rate_of, **axes})
         for words, axes in changes.items()
     }
+
+
+def loss_of(recipe: Recipe) -> dict[str, object]:
+    """Return the axes of a recipe that decide what a step minimises, as changes for `variants`.
+
+    ``variants("hynet_aug", {"SOSNet's loss": loss_of(SOSNET)})`` trains HyNet's network in HyNet's
+    setting with SOSNet's loss.
+    """
+    return {axis: getattr(recipe, axis) for axis in _LOSS}
 
 
 def difference(a: Recipe, b: Recipe) -> str:

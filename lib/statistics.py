@@ -97,7 +97,9 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
     """
     a, b = (np.asarray(runs, float) for runs in (a, b))
     value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
-    return value, *np.vectorize(_newcombe, otypes=[float, float])(value, len(a), len(b))
+    low, high = np.vectorize(_newcombe, otypes=[float, float])(value, len(a), len(b))
+    # Vectors of runs give numbers, not arrays without dimensions.
+    return value[()], low[()], high[()]
 
 
 def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import os
 import pickle
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -360,15 +360,19 @@ def _fits(part: nn.Module | torch.optim.Optimizer, state: object) -> bool:
     if isinstance(part, nn.Module):
         return all(_has_shape(state[name], value) for name, value in own.items())
     if isinstance(part, torch.optim.Optimizer):
-        groups = [[len(group["params"]) for group in each["param_groups"]] for each in (state, own)]
         parameters = [each for group in part.param_groups for each in group["params"]]
         # Beside tensors like the parameter, an optimiser keeps counts.
-        return groups[0] == groups[1] and all(
+        return _groups(state) == _groups(own) and all(
             _has_shape(value, parameters[number]) or not getattr(value, "ndim", 0)
             for number, kept in state["state"].items()
             for value in kept.values()
         )
     return True
+
+
+def _groups(state: Mapping) -> list[tuple[Set[str], int]]:
+    """The names of an optimiser's settings and its number of parameters, group by group."""
+    return [(group.keys(), len(group["params"])) for group in state["param_groups"]]
 
 
 def _has_shape(value: object, like: Tensor) -> bool:

@@ -100,7 +100,9 @@ def hpatches_split() -> HPatchesSplit:
     """Return three sequences of 24 spots, with 60 pairs of each kind, 30 queries and 50 distractors."""
     sequences = tuple(
         Patches65(f"{kind[0]}_{name}", kind, seed)
-        for seed, (name, kind) in enumerate([("a", "viewpoint"), ("b", "illumination"), ("c", "viewpoint")])
+        for seed, (name, kind) in enumerate(
+            [("a", "viewpoint"), ("b", "illumination"), ("c", "viewpoint")]
+        )
     )
     rng, pairs = np.random.default_rng(3), {}
     for kind in ("positives", "intra", "inter"):

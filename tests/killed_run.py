@@ -1,39 +1,34 @@
-"""A training that is killed and resumed."""
+"""Make the small run of `test_making` with a checkpoint at each step, and be killed at a step.
+
+``python tests/killed_run.py FOLDER STEP``; a step of 0 is never reached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+import sys
+from functools import partial
 from pathlib import Path
 
-import pytest
+from small_study import make_one, open_small, requests_of
 
-from lib.training import Trained, train
-
-
-class Killed(Exception):
-    """Stand-in for a signal in the middle of training."""
+from lib.study import making
 
 
-def resumed(
-    step: int,
-    *arguments: object,
-    checkpoint: Path,
-    on_step: Callable[[int, int], None] | None = None,
-    **options: object,
-) -> Trained:
-    """Kill a training at a step, resume it from its checkpoint and return its result.
+def main(folder: Path, last: int) -> None:
+    study = open_small(folder)
 
-    Args:
-        step: where it is killed.
-        arguments, options: passed to `train`.
-        on_step: passed to the resumed training.
-    """
+    def kill(step: int, total: int) -> None:
+        with open(folder / "steps", "a") as file:
+            file.write(f"{step}\n")
+        if step == last:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-    def kill(at: int, total: int) -> None:
-        if at == step:
-            raise Killed
+    making.train = partial(making.train, checkpoint_seconds=0, on_step=kill)
+    [request] = requests_of(study, ["hardnet"], seeds=[0])
+    make_one(study, request)
 
-    with pytest.raises(Killed):
-        train(*arguments, checkpoint=checkpoint, checkpoint_seconds=0, on_step=kill, **options)
-    assert checkpoint.exists()
-    return train(*arguments, checkpoint=checkpoint, on_step=on_step, **options)
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

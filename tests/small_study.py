@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,10 @@ from lib.data.sources import open_source
 from lib.data.synthetic import SyntheticSize
 from lib.profiles import Profile
 from lib.recipes import Budget
-from lib.study.artefacts.rows import Runs
-from lib.study.jobs import Job
-from lib.study.open import Study, open_study
-from lib.study.runs import carry_out
+from lib.study import Study, open_study
+from lib.study.making import carry_out
+from lib.study.requests import Request, configuration, identity
+from lib.study.store import Reference
 
 SMALL = replace(
     profiles.find("quick"),
@@ -23,20 +24,31 @@ SMALL = replace(
 
 
 def open_small(folder: Path, profile: Profile = SMALL) -> Study:
-    """Return the study with its data and results in `folder`."""
-    study = open_study(results=str(folder))
+    """Return the study with its data, results and reference in a folder.
+
+    Learning rates come from the searches of the committed reference.
+    """
+    study = open_study("some/notebook", results=str(folder))
     source = open_source("mini", folder / "data", profile.mini)
-    return replace(study, profile=profile, source=source)
+    reference = Reference(folder / "reference")
+    reference.__dict__["searches"] = study.reference.searches
+    return replace(study, profile=profile, source=source, results=folder, reference=reference)
 
 
-def training_job(study: Study, name: str, train_set: str, seed: int) -> Job:
-    """Return the job of one run of a recipe at its own rate."""
-    (job,) = Runs([name], (seed,), sets=(train_set,))(study)
-    return job
+def requests_of(study: Study, *arguments: object, **options: object) -> list[Request]:
+    """Return what a call of `Study.runs` asks for."""
+    asked: list[tuple[Study, Sequence[Request]]] = []
+    replace(study, plan=asked).runs(*arguments, **options)
+    return [request for _, requests in asked for request in requests]
 
 
-def made_cold(folder: Path) -> tuple[Study, Job, Path]:
-    """Make a small run in `folder` and return the study, the job and the path of its record."""
-    study = open_small(folder)
-    job = training_job(study, "hardnet", "mini-a", 0)
-    return study, job, carry_out(job, study)
+def name_of(study: Study, request: Request) -> str:
+    """Return the identity of a run."""
+    return identity(configuration(request, study.source))
+
+
+def make_one(study: Study, request: Request) -> str:
+    """Make a run in this process, and return its identity."""
+    name = name_of(study, request)
+    carry_out(name, request, study.source, study.store, study.profile.name)
+    return name

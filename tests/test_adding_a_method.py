@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
-import lib.losses
-from lib import objective, recipes
+from lib import objective, parts, recipes
 from lib.losses.descriptions import Descriptions
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "use.md").read_text(encoding="utf-8")
@@ -21,17 +18,18 @@ def blocks() -> tuple[str, str]:
     """Return the module and the row that the page shows."""
     section = PAGE.split("## Adding a method")[1].split("\n## ")[0]
     module, row = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    assert '`"softmax_ratio": SoftmaxRatio`' in section
     return module, row
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[recipes.Recipe]:
+def recipe(monkeypatch: pytest.MonkeyPatch) -> recipes.Recipe:
     module, row = blocks()
-    (tmp_path / "softmax_ratio.py").write_text(module, encoding="utf-8")
-    monkeypatch.setattr(lib.losses, "__path__", [*lib.losses.__path__, str(tmp_path)])
+    names: dict = {}
+    exec(module, names)
+    monkeypatch.setitem(parts.PARTS["loss"], "softmax_ratio", names["SoftmaxRatio"])
     (added,) = eval("{" + row + "}", vars(recipes)).values()
-    yield added
-    sys.modules.pop("lib.losses.softmax_ratio", None)
+    return added
 
 
 def test_the_row_and_the_module_of_the_page_make_an_objective(recipe: recipes.Recipe) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from killed_run import resumed
+from resumed_training import resumed
 
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet

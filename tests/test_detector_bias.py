@@ -32,18 +32,20 @@ def hpatches_detector(kind: str) -> Callable[[np.ndarray], np.ndarray]:
     return positions
 
 
-# The largest mean error, in px of the searched image. Harris and BRISK do not interpolate, and err by
-# more, to either side.
+# The largest mean error, in px of the searched image. Harris does not interpolate, and errs by more, to
+# either side; BRISK compares whole grey levels, and a blob has several pixels of the highest.
 DETECTORS = {
     "dog": (detector("dog"), 0.05),
     "colmap": (detector("colmap"), 0.05),
     "hessian": (detector("hessian"), 0.05),
-    "brisk": (detector("brisk"), 0.8),
+    "brisk": (detector("brisk"), 0.5),
     "synthetic": (lambda image: dog_keypoints(image, 0.01, 1.0).position, 0.05),
     "hpatches hessian": (hpatches_detector("hessian"), 0.05),
     "hpatches harris": (hpatches_detector("harris"), 0.6),
     "hpatches dog": (hpatches_detector("dog"), 0.05),
 }
+# In the blob's sigmas: BRISK leaves out what is closer to the border, where its pattern does not fit.
+BORDER = {"brisk": 20}
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,8 @@ def test_blobs_are_found_at_their_centres(
     name: str, side: int, blobs: tuple[np.ndarray, np.ndarray]
 ) -> None:
     (positions, largest), (image, centres) = DETECTORS[name], blobs
+    border = BORDER.get(name, 0) * SIGMA
+    centres = centres[((centres >= border) & (centres < SIDE - border)).all(axis=1)]
     searched = reduced(image, side)
     detected = (positions(searched) + 0.5) * SIDE / side - 0.5
     error = detected[:, None] - centres

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from killed_run import resumed
+from resumed_training import resumed
 from literal_dsm import MovingHistogram
 
 from lib import objective, profiles

@@ -33,8 +33,7 @@ def subject_of(recipe: Recipe, trained: Trained, profile: Profile = TINY) -> Sub
         model.load_state_dict(part_state(weights))
         stages[stage] = model.eval()
     pairs = profile.budget.batch_pairs
-    record = {"curve": trained.curve, "config": {"profile": {"budget": {"batch_pairs": pairs}}}}
-    return Subject(lambda patches: patches, recipe, stages, record)
+    return Subject(lambda patches: patches, recipe, stages, pairs, trained.curve)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ PINS = {
 }
 # Distributions by the name that is imported, where the two differ.
 IMPORTED = {
-    "cv2": "opencv-python-headless",
+    "cv2": "opencv-contrib-python-headless",
     "faiss": "faiss-cpu",
     "IPython": "ipython",
     "PIL": "pillow",

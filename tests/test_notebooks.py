@@ -1,4 +1,4 @@
-"""Rules for committed notebooks: parameters first, outputs stored, cells that fit a screen.
+"""Rules for committed notebooks: parameters and runs first, tagged text, outputs stored.
 
 nbval checks that the stored outputs are those of today's code (`./run_all.sh test`).
 """
@@ -16,7 +16,8 @@ Notebook = dict
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(file for file in (ROOT / "notebooks").rglob("*.ipynb") if file.parent.name[0] != ".")
-LONGEST_CELL = 30
+# What a Markdown cell is about. Copies with other numbers keep the first two.
+TAGS = {"question", "method", "evidence"}
 
 
 def faults(notebook: Notebook) -> list[str]:
@@ -27,6 +28,11 @@ def faults(notebook: Notebook) -> list[str]:
         sentences.append("the first code cell is not tagged 'parameters'")
     elif not only_values("".join(cells[0]["source"])):
         sentences.append("the parameters cell holds more than names with values")
+    if len(cells) < 2 or "runs" not in cells[1]["metadata"].get("tags", []):
+        sentences.append("the second code cell is not tagged 'runs'")
+    texts = [cell for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    if any(len(TAGS & set(text["metadata"].get("tags", []))) != 1 for text in texts):
+        sentences.append("a Markdown cell is not tagged question, method or evidence")
     if [cell["execution_count"] for cell in cells] != list(range(1, len(cells) + 1)):
         sentences.append("it was not executed from top to bottom")
     outputs = [output for cell in cells for output in cell["outputs"]]
@@ -39,8 +45,6 @@ def faults(notebook: Notebook) -> list[str]:
             sentences.append("a cell wrote to stderr")
     if any("papermill" in part["metadata"] for part in (notebook, *notebook["cells"])):
         sentences.append("papermill's times and paths are in it")
-    if any(lines_of_code("".join(cell["source"])) > LONGEST_CELL for cell in cells):
-        sentences.append(f"a cell has more than {LONGEST_CELL} lines of code")
     return sentences
 
 
@@ -56,11 +60,6 @@ def only_values(source: str) -> bool:
     return True
 
 
-def lines_of_code(source: str) -> int:
-    """Number of a cell's lines without blank ones and comments."""
-    return sum(line.strip()[:1] not in ("", "#") for line in source.splitlines())
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_notebook_is_fit_to_be_committed(path: Path) -> None:
     assert faults(json.loads(path.read_text(encoding="utf-8"))) == []
@@ -68,7 +67,7 @@ def test_a_notebook_is_fit_to_be_committed(path: Path) -> None:
 
 def fit() -> Notebook:
     """The smallest notebook without a fault."""
-    title = {"cell_type": "markdown", "metadata": {}, "source": ["# Table 1"]}
+    title = {"cell_type": "markdown", "metadata": {"tags": ["question"]}, "source": ["# Table 1"]}
     parameters = {
         "cell_type": "code",
         "execution_count": 1,
@@ -80,7 +79,7 @@ def fit() -> Notebook:
     shown = {
         "cell_type": "code",
         "execution_count": 2,
-        "metadata": {},
+        "metadata": {"tags": ["runs"]},
         "outputs": [printed],
         "source": ["print(profile)"],
     }
@@ -106,8 +105,12 @@ FAULTY = [
     (changed(2, outputs=[]), "no output is stored"),
     (changed(2, outputs=[ERROR]), "a cell ended in KeyError"),
     (changed(2, outputs=[WARNING]), "a cell wrote to stderr"),
-    (changed(0, metadata={"papermill": {"duration": 0.1}}), "papermill's times and paths are in it"),
-    (changed(2, source=["print(1)\n", "# A comment.\n"] * 31), "a cell has more than 30 lines of code"),
+    (changed(2, metadata={}), "the second code cell is not tagged 'runs'"),
+    (changed(0, metadata={}), "a Markdown cell is not tagged question, method or evidence"),
+    (
+        changed(0, metadata={"papermill": {"duration": 0.1}, "tags": ["method"]}),
+        "papermill's times and paths are in it",
+    ),
 ]
 
 

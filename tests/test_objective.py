@@ -3,6 +3,7 @@ minimises it."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import literal_step
@@ -14,11 +15,13 @@ from torch import Tensor, nn
 from lib import parts, profiles, recipes
 from lib.data.patchset import PatchSet
 from lib.losses.descriptions import Descriptions, Triplets
+from lib.losses.descriptions import descriptions as as_described
 from lib.losses.distances import Distance, angular, euclidean
 from lib.losses.negatives import Hardest
 from lib.losses.topology import Pair
 from lib.models import l2net
 from lib.objective import Objective
+from lib.objective import build as build_objective
 from lib.recipes import Budget, part, replace_options
 from lib.samplers import adasample
 from lib.training import train
@@ -154,3 +157,108 @@ def test_a_training_step_is_the_literal_one(name: str, small_set: PatchSet) -> N
     literal = literal_step.weights_after(recipe, TINY, small_set, seed=7, steps=3)
     for key, value in trained.model.state_dict().items():
         torch.testing.assert_close(value, literal[key], rtol=0, atol=1e-5)
+
+
+def outputs(recipe: recipes.Recipe, n: int = 18) -> tuple[nn.Module, Tensor | tuple[Tensor, ...]]:
+    """A recipe's network, and what its `raw` returns of 2n patches."""
+    torch.manual_seed(0)
+    network = parts.build("model", recipe.model, width=1 / 16)
+    size = network.input_size
+    return network, network.raw(255 * torch.rand(2 * n, 1, size, size))
+
+
+def halves(output: Tensor | tuple[Tensor, ...]) -> list:
+    if isinstance(output, tuple):
+        return list(zip(*(each.chunk(2) for each in output), strict=True))
+    return list(output.chunk(2))
+
+
+@pytest.mark.filterwarnings("ignore:this is AdaSample")
+@pytest.mark.parametrize("name", sorted(recipes.RECIPES))
+def test_one_call_on_raw_descriptors_is_what_training_minimises(name: str) -> None:
+    recipe = recipes.find(name)
+    network, output = outputs(recipe)
+    stepwise, called = build_objective(recipe), build_objective(recipe)
+    weights = 0.5 + torch.rand(18)
+    for given in (None, weights):
+        torch.manual_seed(1)
+        described = as_described(network, output)
+        expected = stepwise.total(stepwise.loss(stepwise.triplets(described)), described, given)
+        torch.manual_seed(1)
+        assert torch.equal(called(*halves(output), weights=given), expected)
+    expected.backward()
+    gradients = [parameter.grad for parameter in network.parameters()]
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+    assert any(gradient.abs().max() > 0 for gradient in gradients)
+
+
+def test_a_loop_of_ten_lines_trains_a_network_of_ones_own(small_set: PatchSet) -> None:
+    """The loop of lib/objective.py, with a network that this study does not know."""
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.AvgPool2d(4), nn.Flatten(), nn.LayerNorm(256), nn.Linear(256, 64))
+    objective = build_objective(recipes.find("dsm_aug"))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    patches = torch.from_numpy(small_set.patches).float()[:, None].unflatten(0, (40, 3))
+    distances = []
+    for _ in range(30):
+        raw = network(torch.cat([patches[:, 0], patches[:, 1]]))
+        loss = objective(*raw.chunk(2))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        triplets = objective.triplets(as_described(l2net.L2Net, raw))
+        distances.append(float((triplets.positive - triplets.negative).mean()))
+    assert distances[-1] < distances[0] - 0.3
+    assert "loss.histogram" in objective.state_dict(), "its state goes into a checkpoint"
+
+
+def test_adasamples_recipe_says_once_that_its_sampler_and_weights_are_separate() -> None:
+    adasampled = build_objective(recipes.find("adasample_aug_gen"))
+    pairs = raw(5, 8).float()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adasampled(*pairs, weights=torch.ones(5))
+        build_objective(recipes.find("hardnet_aug_gen"))(*pairs)
+    with pytest.warns(UserWarning, match=r"a sampler and a weight of each pair") as told:
+        adasampled(*pairs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        adasampled(*pairs)
+    assert len(told) == 1
+    assert "sampler.choose(pool, describe, generator)" in str(told[0].message)
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("name", "anchors", "positives", "message"),
+    [
+        (
+            "hardnet",
+            torch.rand(5, 8),
+            torch.rand(4, 8),
+            r"of one shape \(n, k\), got \(5, 8\) and \(4, 8\)",
+        ),
+        ("hardnet", torch.rand(5, 8, 1), torch.rand(5, 8, 1), r"of one shape \(n, k\)"),
+        ("hardnet", torch.rand(1, 8), torch.rand(1, 8), "take 2 pairs or more"),
+        ("dsm_binary_aug", torch.rand(5, 256) > 0, torch.rand(5, 256) > 0, "before tanh and sign"),
+        ("dsm_binary_aug", torch.rand(5, 128), torch.rand(5, 128), "the distance is of 256 bits"),
+        ("l2net_aug", torch.rand(5, 128), torch.rand(5, 128), "takes feature maps too"),
+        ("tcdesc_hn_aug", torch.rand(5, 128), torch.rand(5, 128), "has no 16 neighbours"),
+    ],
+)
+def test_what_a_loss_needs_is_said(name: str, anchors: Tensor, positives: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_objective(recipes.find(name))(anchors, positives)
+
+
+def test_weights_of_another_number_of_pairs_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"5 pairs, but weights of shape \(4,\)"):
+        build_objective(recipes.find("hardnet"))(*raw(5, 8), weights=torch.ones(4))
+
+
+def test_an_unknown_part_is_refused_with_the_known_ones() -> None:
+    unknown = replace(recipes.HARDNET, loss=part("hinges"))
+    with pytest.raises(ValueError, match="loss: no part 'hinges'; there are: hinge, squared_hinge, "):
+        build_objective(unknown)
+    with pytest.raises(ValueError, match="reduction must be 'mean' or 'sum', got 'max'"):
+        build_objective(replace(recipes.HARDNET, reduction="max"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import combinations
 
 import pytest
 import torch
@@ -15,8 +16,12 @@ from lib.recipes import (
     HYNET_TC,
     RECIPES,
     adasample,
+    changed,
+    difference,
     part,
+    replace_options,
     values,
+    variants,
 )
 from lib.samplers.hardpos import Hardpos
 from lib.schedules import constant, linear
@@ -47,6 +52,7 @@ def test_values_survive_json_and_leave_out_label_and_empty_axes(name):
 def test_a_label_changes_no_values_and_every_choice_does():
     recipe = RECIPES["hardnet"]
     assert values(replace(recipe, label="another")) == values(recipe)
+    assert values(replace(recipe, rate_of="dsm_aug")) == values(recipe)
     distinct = {json.dumps(values(r), sort_keys=True) for r in VARIANTS.values()}
     assert len(distinct) == len(VARIANTS)
     assert len({r.label for r in VARIANTS.values()}) == len(VARIANTS)
@@ -162,3 +168,133 @@ def test_schedules_begin_at_one_and_fall_as_stated():
         factor = steps(epoch * per_epoch / (90 * per_epoch))
         assert factor == pytest.approx(0.1 ** ((epoch >= 30) + (epoch >= 60) + (epoch >= 80)))
     assert steps((30 * per_epoch - 1) / (90 * per_epoch)) == 1
+
+
+# Variants of a recipe, and what distinguishes two recipes
+
+
+def test_a_mapping_changes_options_and_anything_else_replaces_the_axis():
+    hinge = part("hinge", margin=2.0)
+    recipe = changed(
+        RECIPES["dsm_aug"], "new", {"loss": hinge, "model": {"dropout": 0.3}, "augment": None}
+    )
+    assert recipe.label == "new"
+    assert recipe.loss == hinge
+    assert recipe.model == part("l2net", dropout=0.3)
+    assert recipe.augment is None
+    named = {axis.name for axis in fields(recipe)} - {"label", "loss", "model", "augment"}
+    assert all(getattr(recipe, axis) == getattr(RECIPES["dsm_aug"], axis) for axis in named)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"los": {"margin": 1.0}}, "a recipe has no axis 'los'; there are: model, sampler, distance, "),
+        ({"augment": {"among": "square"}}, "HardNet has no single part as its augment"),
+        ({"regularizers": {"weight": 1.0}}, "HardNet has no single part as its regularizers"),
+    ],
+)
+def test_a_change_that_fits_no_axis_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        changed(RECIPES["hardnet"], "new", changes)
+
+
+def test_variants_have_the_name_and_label_of_their_base_and_their_own_rate():
+    margins = {f"margin {margin:g}": {"loss": part("hinge", margin=margin)} for margin in (0.5, 2.0)}
+    made = variants("dsm_aug", margins)
+    assert list(made) == ["dsm_aug, margin 0.5", "dsm_aug, margin 2"]
+    first = made["dsm_aug, margin 0.5"]
+    assert (first.label, first.rate_of) == ("DSM+, margin 0.5", None)
+    assert first == replace(RECIPES["dsm_aug"], label=first.label, loss=part("hinge", margin=0.5))
+    with pytest.raises(ValueError, match="unknown recipe 'dsm'"):
+        variants("dsm", margins)
+
+
+def test_variants_of_variants_and_the_method_whose_rate_they_take():
+    base = ("mine", replace(RECIPES["hardnet"], label="Mine", rate_of="hardnet"))
+    axes = {"loss": {"margin": 2.0}}
+    changes = {"a": axes, "b": {**axes, "rate_of": "mine, a"}}
+    made = variants(base, changes, rate_of="hardnet_gen")
+    assert {name: recipe.rate_of for name, recipe in made.items()} == {
+        "mine, a": "hardnet_gen",
+        "mine, b": "mine, a",
+    }
+    assert variants(base, changes)["mine, a"].rate_of is None, "its base's rate is not its own"
+    further = variants(("mine, a", made["mine, a"]), {"c": {}})
+    assert further["mine, a, c"].label == "Mine, a, c"
+
+
+STEPS = part("steps", at=(0.5, 0.75), factor=0.1)
+SOSR, GOR = part("sosr", weight=1.0), part("gor", weight=1.0)
+# What is changed in HardNet, and how it is said.
+SAID = [
+    ({}, "nothing"),
+    ({"label": "another", "rate_of": "dsm_aug"}, "nothing"),
+    ({"loss": part("hinge", margin=0.5)}, "loss: hinge (margin 1 -> 0.5)"),
+    ({"loss": part("hinge", margin=1.0, of="x")}, "loss: hinge (of default -> x)"),
+    ({"model": part("l2net")}, "model: l2net (dropout 0.3 -> default)"),
+    ({"loss": part("l2net")}, "loss: hinge (margin 1) -> l2net"),
+    ({"schedule": STEPS}, "schedule: linear -> steps (at 0.5 and 0.75, factor 0.1)"),
+    (
+        {"negatives": part("random", swap=True)},
+        "negatives: hardest (scope across, floor 0.008) -> random (swap yes)",
+    ),
+    ({"augment": recipes.TURNED}, "augment: none -> turns (shared yes)"),
+    ({"budget": recipes.Budget(512, 5_000_000, 10)}, "budget: batch_pairs 1024 -> 512"),
+    ({"regularizers": (SOSR,)}, "regularizers: none -> sosr (weight 1)"),
+    ({"regularizers": (SOSR, GOR)}, "regularizers: none -> sosr (weight 1) and gor (weight 1)"),
+    ({"reduction": "sum"}, "reduction: mean -> sum"),
+]
+
+
+@pytest.mark.parametrize(("axes", "said"), SAID)
+def test_a_difference_is_said_in_words(axes, said):
+    assert difference(recipes.HARDNET, replace(recipes.HARDNET, **axes)) == said
+
+
+def test_differences_of_parts_within_parts_and_of_several_axes():
+    plain, sampled = RECIPES["hardnet_aug_gen"], RECIPES["adasample_aug_gen"]
+    assert difference(plain, sampled) == (
+        "sampler: random_pair -> adasample (lam 10, distance angular (power 1)); "
+        "distance: euclidean (power 1) -> angular (power 2); "
+        "negatives: hardest (scope across -> within); "
+        "pair_weight: none -> inverse_distance (scale batch_mean)"
+    )
+    assert difference(sampled, RECIPES["adasample_aug_gen_ht"]) == (
+        "sampler: adasample (distance angular (power 1) -> euclidean (power 1, epsilon 0)); "
+        "distance: angular (power 2) -> euclidean (power 2)"
+    )
+    weaker = (replace_options(SOSR, weight=0.5),)
+    both = (replace(plain, regularizers=regularizers) for regularizers in ((SOSR,), weaker))
+    assert difference(*both) == "regularizers: sosr (weight 1 -> 0.5)"
+
+
+def test_two_recipes_of_different_values_never_differ_in_nothing():
+    for one, other in combinations(VARIANTS.values(), 2):
+        assert difference(one, other) != "nothing"
+
+
+# The names of parts
+
+
+def parts_of(recipe):
+    """Every (axis, part) of a recipe, parts among the options included."""
+    for axis in fields(recipe):
+        chosen = getattr(recipe, axis.name)
+        for each in chosen if isinstance(chosen, tuple) else (chosen,):
+            if isinstance(each, recipes.Part) and axis.name != "optimizer":
+                yield axis.name, each
+                yield from ((k, v) for k, v in each.options.items() if isinstance(v, recipes.Part))
+
+
+@EVERY
+def test_every_part_of_a_recipe_is_known_by_its_name(name):
+    for axis, chosen in parts_of(VARIANTS[name]):
+        assert callable(parts.find(axis, chosen.name))
+
+
+def test_an_unknown_part_is_refused_with_the_known_ones():
+    with pytest.raises(
+        ValueError, match=r"schedule: no part 'cosine'; there are: constant, linear, steps$"
+    ):
+        parts.build("schedule", part("cosine"))

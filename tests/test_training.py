@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from killed_run import Killed, resumed
+from resumed_training import Killed, resumed
 
 from lib import profiles, recipes
 from lib.benchmarks.fpr95 import measure
 from lib.benchmarks.subject import Subject, describe
 from lib.data.patchset import PatchSet
-from lib.recipes import Budget, Recipe, at_rate, replace_options
-from lib.training import Trained, train
+from lib.recipes import Budget, Recipe, at_rate, part, replace_options
+from lib.training import ForeignCheckpoint, Trained, train
 
 TINY = replace(
     profiles.find("quick"),
@@ -139,6 +139,74 @@ def test_a_checkpoint_of_arbitrary_objects_is_refused(small_set: PatchSet, tmp_p
     with pytest.raises(ValueError, match=r"run\.pt is no checkpoint"):
         train(recipes.HARDNET, TINY, small_set, 0, checkpoint=checkpoint)
     assert checkpoint.exists(), "nothing is lost"
+
+
+@pytest.fixture
+def checkpoint(small_set: PatchSet, tmp_path: Path) -> Path:
+    """A checkpoint of AdaSample after four steps."""
+    path = tmp_path / "run.pt"
+    train(ADASAMPLE, TINY, small_set, 0, checkpoint=path, checkpoint_seconds=0, max_steps=4)
+    return path
+
+
+OTHERS = {
+    "another width": (ADASAMPLE, replace(TINY, width=1 / 8)),
+    "another optimiser": (replace(ADASAMPLE, optimizer=part("adam", lr=0.01)), TINY),
+    "another sampler": (replace(ADASAMPLE, sampler=part("random_pair")), TINY),
+    "another loss": (replace(ADASAMPLE, loss=part("cdf")), TINY),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_checkpoint_of_other_names_or_shapes_is_foreign(
+    other: str, small_set: PatchSet, checkpoint: Path
+) -> None:
+    with pytest.raises(ForeignCheckpoint, match=r"run\.pt is no checkpoint"):
+        train(*OTHERS[other], small_set, 0, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("missing", ["progress", "parts", "generator", "torch", "cuda", "momentum"])
+def test_a_checkpoint_that_lacks_something_is_foreign(
+    missing: str, small_set: PatchSet, checkpoint: Path
+) -> None:
+    content = torch.load(checkpoint, weights_only=True)
+    if missing == "momentum":
+        content["parts"]["optimizer"]["state"][0]["momentum_buffer"] = torch.zeros(3)
+    else:
+        del content[missing]
+    torch.save(content, checkpoint)
+    with pytest.raises(ForeignCheckpoint, match=r"run\.pt is no checkpoint"):
+        train(ADASAMPLE, TINY, small_set, 0, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("size", [0, 1, 500, -1])
+def test_a_cut_checkpoint_is_foreign(size: int, small_set: PatchSet, checkpoint: Path) -> None:
+    checkpoint.write_bytes(checkpoint.read_bytes()[:size])
+    with pytest.raises(ForeignCheckpoint, match=r"run\.pt is no checkpoint"):
+        train(ADASAMPLE, TINY, small_set, 0, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        MemoryError(),
+        PermissionError(13, "denied"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_says_nothing_about_the_file_is_raised_as_it_is(
+    error: Exception, small_set: PatchSet, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    for place, name in ((torch.optim.SGD, "load_state_dict"), (torch, "load")):
+        monkeypatch.setattr(place, name, fail)
+        with pytest.raises(type(error)) as raised:
+            train(ADASAMPLE, TINY, small_set, 0, checkpoint=checkpoint)
+        assert raised.value is error
 
 
 def test_a_batch_of_two_pairs_trains(small_set: PatchSet) -> None:

@@ -3,7 +3,7 @@
 ``folder IMAGES OUT --descriptor NAME`` describes and matches the images of a folder. It writes
 ``features.h5``, ``matches.h5`` and ``pairs.txt`` in hloc's layout, and COLMAP's ``database.db``.
 ``model IMAGES OUT`` reconstructs a sparse model from that output with pycolmap.
-``export RECORD OUT`` writes a run's network as safetensors with a model card.
+``export RUN OUT`` writes a run's network as safetensors with a model card.
 """
 
 import argparse
@@ -18,12 +18,12 @@ import torch
 from torch import nn
 
 from lib.commands.options import exit_status, positive
-from lib.features.detectors import Detector
-from lib.files import write_bytes
 from lib.features import files, networks
+from lib.features.detectors import Detector
 from lib.features.folder import Settings, describe_and_match
-from lib.study import records
-from lib.study.runs import load_network
+from lib.files import write_bytes
+from lib.study.making import load_network
+from lib.study.store import Store
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model.set_defaults(run=_model)
 
     export = commands.add_parser("export", help="a run's network, for others")
-    export.add_argument("record", type=Path)
+    export.add_argument("trained", metavar="RUN", type=Path, help="its JSON file, results/…/runs/….json")
     export.add_argument("out", type=Path, help="a folder that is not there yet")
     export.add_argument("--half", action="store_true", help="numbers of 16 bits, in half the bytes")
     export.add_argument("--terms", default="", help="of the images that it was trained on, for the card")
@@ -70,18 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def add_descriptor(parser: argparse.ArgumentParser) -> None:
     """Add the options that name a descriptor, ``--descriptor`` (as `lib.features.networks.find` takes
-    it) or ``--record``, and ``--device``."""
+    it) or ``--run``, and ``--device``."""
     descriptor = parser.add_mutually_exclusive_group(required=True)
     text = "sift, rootsift, orb, a folder of networks/, or a file: a published or an exported one"
     descriptor.add_argument("--descriptor", metavar="NAME", help=text)
-    descriptor.add_argument("--record", type=Path, help="a run's record, with its weights beside it")
+    text = "a run's JSON file, results/…/runs/….json, with its weights beside it"
+    descriptor.add_argument("--run", dest="trained", metavar="RUN", type=Path, help=text)
     parser.add_argument("--device", default="cpu")
 
 
 def network_of(options: argparse.Namespace) -> nn.Module:
     """Return the network that the options of `add_descriptor` name, on their device."""
-    network = load_network(options.record) if options.record else networks.find(options.descriptor)
-    return network.to(options.device)
+    if options.trained is None:
+        return networks.find(options.descriptor).to(options.device)
+    return load_network(Store(options.trained.parent), options.trained.stem).to(options.device)
 
 
 def _folder(options: argparse.Namespace) -> None:
@@ -107,11 +109,15 @@ def _model(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    network, record = load_network(options.record), records.read(options.record)
+    store, name = Store(options.trained.parent), options.trained.stem
+    run = store.read(name)
+    if run is None:
+        raise FileNotFoundError(f"{options.trained} is no run of this study")
+    network = load_network(store, name)
     options.out.mkdir(parents=True)
-    networks.save(options.out / networks.WEIGHTS, network, record, options.half)
-    write_bytes(options.out / networks.CARD, networks.card(network, record, options.terms).encode())
-    write_bytes(options.out / networks.RECORD, options.record.read_bytes())
+    networks.save(options.out / networks.WEIGHTS, network, run, options.half)
+    write_bytes(options.out / networks.CARD, networks.card(network, run, options.terms).encode())
+    write_bytes(options.out / networks.RECORD, options.trained.read_bytes())
     print(f"{options.out}: {networks.WEIGHTS}, {networks.CARD}, {networks.RECORD}")
 
 

@@ -6,14 +6,19 @@ end of those tried, the search goes on there. No set that a table uses is looked
 """
 
 import argparse
+import math
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
 
 from lib.commands.options import add_study_options, check_device, data_of, exit_status
+from lib.files import write_bytes
 from lib.profiles import PROFILES
 from lib.recipes import Recipe
 from lib.study import planning, searches
+from lib.study.requests import Request, configuration, identity
 from lib.study.runs import Study, open_study
 
 
@@ -36,7 +41,7 @@ def _search(options: argparse.Namespace) -> None:
     check_device(options.device)
     known = planning.searched(study)
     if options.methods is None:
-        held = set(searches.on_record(study)["method"])
+        held = set(study.searches["method"])
         wanted = [name for name in known if name not in held]
     else:
         wanted = options.methods
@@ -48,9 +53,79 @@ def _search(options: argparse.Namespace) -> None:
         print("All searches that the notebooks need are on record.")
 
 
+def search(study: Study, method: str, recipe: Recipe, besides: Iterable[float] = ()) -> pd.DataFrame:
+    """Make all runs of a method's search and return its rows. While the best rate is at an end of those
+    tried, the search goes on there. A run whose loss stopped being finite counts as 100%.
+
+    Args:
+        study: the data, profile and folder of the search.
+        method, recipe: what is searched.
+        besides: rates to try besides those of the profile.
+
+    Raises:
+        RuntimeError: a run failed for another reason.
+    """
+    rows: list[dict[str, object]] = []
+    rates = sorted({*searches.first_rates(study.profile.search, recipe), *besides})
+    while rates:
+        asked = [
+            request
+            for rate in rates
+            for request in searches.requests(study.profile, study.source, method, recipe, rate)
+        ]
+        failures = study.make(asked)
+        other = [f"{title}: {why}" for title, why in failures if not why.startswith("FloatingPoint")]
+        if other:
+            raise RuntimeError("; ".join(other))
+        rows += [_row(study, method, recipe, request) for request in asked]
+        table = pd.DataFrame(rows)
+        means = table.groupby("rate")["fpr95"].mean()
+        further = searches.further_rate(float(means.idxmin()), list(means.index))
+        rates = [] if further is None else [further]
+    return table
+
+
+def _row(study: Study, method: str, recipe: Recipe, request: Request) -> dict[str, object]:
+    run = study.store.find(identity(configuration(request, study.source)))
+    test = request.measures[0][1]
+    row = {
+        "method": method,
+        "label": recipe.label,
+        "optimizer": recipe.optimizer.name,
+        "data": study.source.name,
+        "train": request.train,
+        "test": test,
+        "seed": request.seed,
+        "rate": request.rate,
+    }
+    if run is None:
+        return {**row, "fpr95": searches.FAILED}
+    spread: Mapping[str, float] = run.metrics["descriptor_spread", test]["values"]
+    fpr95 = run.metrics["fpr95", test]["values"]["expected"]
+    return {**row, "fpr95": round(fpr95, 4), **spread}
+
+
+def record(study: Study, rows: pd.DataFrame) -> None:
+    """Put the rows of searches on record, in place of earlier ones of the same methods and data.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path = study.reference.folder / "searches.csv"
+    held = pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=searches.COLUMNS)
+    searched = set(zip(rows["method"], rows["data"], strict=True))
+    kept = [pair not in searched for pair in zip(held["method"], held["data"], strict=True)]
+    table = pd.concat([held[kept], rows]).sort_values(["data", "method", "rate", "train", "seed"])
+    write_bytes(path, table.to_csv(index=False, lineterminator="\n", float_format=_short).encode())
+
+
+def _short(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else ""
+
+
 def _search_one(study: Study, name: str, known: Mapping[str, Recipe], rates: Sequence[float]) -> None:
-    rows = searches.search(study, name, known[name], rates)
-    searches.record(study, rows)
+    rows = search(study, name, known[name], rates)
+    record(study, rows)
     means = rows.groupby("rate")["fpr95"].mean().round(4)
     print(f"{name}: {means.to_dict()} best: {means.idxmin()}", flush=True)
 

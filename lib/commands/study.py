@@ -114,7 +114,7 @@ def _plan(study: Study, planned: Sequence[Planned], asked: Asked) -> str:
     for name, own in rows.items():
         requests = [(part, run, request) for part, some in own for run, request in some.items()]
         todo = [(part, request) for part, run, request in requests if part.find(run, request) is None]
-        seconds = [sum(cost(request, part)) for part, request in todo]
+        seconds = [sum(cost(request, part.source, part.profile, part.device)) for part, request in todo]
         table[name] = {
             "runs": len(requests),
             "to make": len(todo),
@@ -130,11 +130,9 @@ def _plan(study: Study, planned: Sequence[Planned], asked: Asked) -> str:
 
 
 def _make(asked: Asked) -> Failures:
-    from lib.study.making import make
-
     failures = []
     for study, requests in asked:
-        failures += make(requests.values(), study)
+        failures += study.make(requests.values())
     return failures
 
 
@@ -231,7 +229,8 @@ def _update_reference(study: Study, asked: Asked, names: Sequence[str]) -> None:
 
     from lib.study import reference, render
 
-    reference.write_reference(asked)
+    own_size = [part for part in asked if part[0].profile.name == study.profile.name]
+    reference.write_reference(own_size)
     folder = study.reference.folder
     for kind, suffix in (("tables", "csv"), ("figures", "png")):
         shutil.rmtree(folder / kind, ignore_errors=True)

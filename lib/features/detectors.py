@@ -1,9 +1,8 @@
 """Keypoint detectors for whole images; each keypoint has an ellipse around it.
 
-Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds. Hessian, Harris, affine
-shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are kornia's. So is Key.Net
-(Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside. BRISK is written here, since
-OpenCV 5 has none.
+Differences of Gaussians are OpenCV's SIFT, or COLMAP's at its own thresholds; BRISK is OpenCV's.
+Hessian, Harris, affine shape (Baumberg, CVPR 2000) and orientation (Lowe, IJCV 2004, Sec. 5) are
+kornia's. So is Key.Net (Barroso-Laguna et al., ICCV 2019), whose checkpoint comes from outside.
 Coordinates are x right and y down, with the first pixel's centre at 0, 0.
 """
 
@@ -20,7 +19,6 @@ import numpy as np
 import PIL.Image  # noqa: F401
 import torch
 from kornia import feature
-from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
@@ -43,15 +41,9 @@ SMALLEST = {"hessian": 1e-11, "harris": 1e-20, "keynet": 0.0}
 # Smallest side of an image, px; detectors' windows do not fit into smaller ones.
 SMALLEST_SIDE = 16
 _AT_ONCE = 2048
-# Image pixels per layer pixel: octaves, and layers in between.
-BRISK_LAYERS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-# Grey levels by which a corner's pixels differ from its centre.
-BRISK_CONTRAST = 30
-# Radius around a corner, in layer pixels, within which no corner of an adjacent layer may be stronger.
-BRISK_REACH = 1.5
-# Scale of keypoints in the finest layer, px, equal to Lowe's finest. A patch is then 22 px wide there,
-# about as wide as BRISK's own pattern.
-BRISK_SCALE = 1.6
+# OpenCV's size of a keypoint in BRISK's finest layer, px, and the scale that stands for it here, Lowe's
+# finest. A patch is then 22 px wide there, about as wide as BRISK's own pattern.
+BRISK_SIZE, BRISK_SCALE = 12.0, 1.6
 
 
 @dataclass(frozen=True)
@@ -153,42 +145,21 @@ def detect(image: np.ndarray, detector: Detector) -> Regions:
 
 
 def brisk_keypoints(image: np.ndarray, most: int) -> Keypoints:
-    """Detect corners of a (H, W) uint8 image after BRISK, at most `most`, the strongest first.
+    """Detect BRISK's corners (Leutenegger et al., ICCV 2011) with OpenCV, the strongest first.
 
-    They follow Leutenegger et al. (ICCV 2011, Sec. 3.1), but with Lowe's orientation instead of that of
-    BRISK's own pattern. FAST finds corners with 9 of 16 pixels, in octaves and halfway between them.
-    Each corner is the strongest of its neighbourhood in its own layer and in the two adjacent layers.
-    BRISK's refinement between pixels and between layers is left out.
+    The threshold is 30 grey levels, in three octaves and halfway between them, as OpenCV has it. Corners
+    around which BRISK's pattern does not fit into the image are left out. Keypoints with the same
+    response are ordered by place, scale and orientation.
+
+    Args:
+        image: (H, W) uint8.
+        most: how many keypoints are kept.
     """
-    by_layer = [_brisk_corners(image, pixel) for pixel in BRISK_LAYERS]
-    corners = np.concatenate(by_layer)
-    layer = np.repeat(np.arange(len(BRISK_LAYERS)), [len(rows) for rows in by_layer])
-    pixel, strength = corners[:, 2], corners[:, 3]
-    near = cKDTree(corners[:, :2]).query_ball_point(corners[:, :2], BRISK_REACH * pixel)
-    # Of equally strong corners, that of the finer layer ranks higher.
-    rank = list(zip(strength, -layer, strict=True))
-    maxima = [
-        corner
-        for corner, others in enumerate(near)
-        if all(rank[other] < rank[corner] for other in others if abs(layer[other] - layer[corner]) == 1)
-    ]
-    # A total order, since many corners are equally strong.
-    order = sorted(maxima, key=lambda corner: (-strength[corner], *corners[corner]))[:most]
-    upright = Keypoints(corners[order, :2], BRISK_SCALE * pixel[order], np.zeros(len(order)))
-    return oriented(image, upright)
-
-
-def _brisk_corners(image: np.ndarray, pixel: float) -> np.ndarray:
-    """Return (n, 4) FAST maxima in a layer: x and y in the image, px; layer pixel size; strength."""
-    height, width = (max(1, round(side / pixel)) for side in image.shape)
-    small = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-    fast = cv2.FastFeatureDetector_create(BRISK_CONTRAST, True, cv2.FAST_FEATURE_DETECTOR_TYPE_9_16)
-    rows = [(*corner.pt, pixel, corner.response) for corner in fast.detect(small, None)]
-    corners = np.array(rows, float).reshape(-1, 4)
-    # The centre of the first pixel is at 0.
-    stretch = np.array(image.shape[::-1]) / (width, height)
-    corners[:, :2] = (corners[:, :2] + 0.5) * stretch - 0.5
-    return corners
+    detected = cv2.xfeatures2d.BRISK_create(thresh=30, octaves=3).detect(image, None)
+    detected = sorted(detected, key=lambda k: (-k.response, k.pt, k.size, k.angle))[:most]
+    rows = np.array([(*k.pt, k.size, k.angle, k.response) for k in detected], float).reshape(-1, 5)
+    scale = BRISK_SCALE * rows[:, 2] / BRISK_SIZE
+    return Keypoints(rows[:, :2], scale, np.deg2rad(rows[:, 3]), rows[:, 4])
 
 
 def colmap_sift(image: np.ndarray) -> tuple[Keypoints, np.ndarray]:

@@ -74,7 +74,7 @@ def describe(
     Args:
         image, keypoints, magnification: as `image_features` takes them.
         descriptor: a network of `lib.models` in evaluation mode, as `find` and
-            `lib.study.runs.load_network` return it, or a function of patches like `Subject.describe`.
+            `lib.study.making.load_network` return it, or a function of patches like `Subject.describe`.
         device: the network's.
     """
     if isinstance(descriptor, nn.Module):
@@ -122,24 +122,24 @@ def folded(network: nn.Module) -> nn.Module:
     return network.to(memory_format=torch.channels_last)
 
 
-def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) -> None:
+def save(path: Path, network: nn.Module, run: Mapping, half: bool = False) -> None:
     """Write a network with what `lib.models.exported` needs to build it again.
 
-    The metadata also holds the train set and the digest of the weights that is in the run's record.
+    The metadata also holds the train set and the hash of the run's weights.
 
     Args:
         path: the file to make.
         network: the run's network.
-        record: of the run.
+        run: content of the run's JSON file.
         half: whether to store numbers in 16 bits, in half the bytes.
     """
-    config = record["config"]
+    config = run["config"]
     metadata = {
         "model": json.dumps(config["recipe"]["model"]),
-        "width": json.dumps(config["profile"]["width"]),
-        "label": record["label"],
-        "train_set": record["train_set"],
-        "weights": record["weights"],
+        "width": json.dumps(config["size"]["width"]),
+        "label": run["label"],
+        "train_set": run["train"],
+        "weights": run["weights"],
     }
     tensors = network.state_dict()
     for name, tensor in tensors.items():
@@ -147,12 +147,12 @@ def save(path: Path, network: nn.Module, record: Mapping, half: bool = False) ->
     write_bytes(path, safetensors.torch.save(tensors, metadata))
 
 
-def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
+def card(network: nn.Module, run: Mapping, terms: str = "") -> str:
     """Return a model card in Markdown: what the network is, its training, its use and its purpose.
 
     Args:
         network: the run's network.
-        record: of the run.
+        run: content of the run's JSON file.
         terms: what the owners of its train set's images ask for.
     """
     side = network.input_size
@@ -161,7 +161,7 @@ def card(network: nn.Module, record: Mapping, terms: str = "") -> str:
     text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     template = jinja2.Template(text, trim_blocks=True, keep_trailing_newline=True)
     return template.render(
-        run=record,
+        run=run,
         side=side,
         length=described.shape[1],
         binary=described.dtype == torch.bool,

@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module, metadata
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -31,13 +32,14 @@ from lib.benchmarks.subject import Subject, describe, of_signs
 from lib.bfloat16 import fast_convolutions
 from lib.data.sources import Source
 from lib.files import locked, set_aside, write_bytes
-from lib.recipes import Part
+from lib.profiles import Profile
+from lib.recipes import Budget, Part
 from lib.study.requests import BY_SIGN, Request, configuration, merged, version
-from lib.study.runs import ROOT, Study
 from lib.study.store import CURVES, NUMBERS, VERSIONS, Store, put_aside
 from lib.study.sweep import Cluster, Task, processes_for, span, sweep, wall_clock
 from lib.training import NUMERICS, ForeignCheckpoint, part_state, train
 
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "numpy", "kornia", "opencv-contrib-python-headless", "scikit-image")
 LIBRARIES += ("scikit-learn", "pycolmap", "pydegensac", "faiss-cpu")
 # Seconds that the slow measures take on one CPU thread for one set of embedded data.
@@ -47,12 +49,25 @@ SECONDS |= dict.fromkeys(("sfm", "imc", "retrieval"), 26.0)
 LARGEST_ARRAYS = 200_000
 
 
-def make(requests: Iterable[Request], study: Study) -> list[tuple[str, str]]:
-    """Make missing runs in a study's own folder, several at once, and show the progress.
+def make(
+    requests: Iterable[Request],
+    source: Source,
+    store: Store,
+    profile: Profile,
+    device: str = "cpu",
+    jobs: int | None = None,
+    address: str | None = None,
+) -> list[tuple[str, str]]:
+    """Make missing runs, several at once, and show the progress.
 
     Args:
         requests: what is needed; runs that are complete cost nothing.
-        study: data, folder, device, and where the runs are made.
+        source: the data.
+        store: the folder of runs.
+        profile: the study's size; it says how many threads a run has.
+        device: "cpu", "cuda", …
+        jobs: how many runs are made at once; None is as many as the cores hold.
+        address: of a Dask scheduler whose workers make the runs; None makes them here.
 
     Returns:
         The titles of the runs that failed, each with the reason.
@@ -61,38 +76,33 @@ def make(requests: Iterable[Request], study: Study) -> list[tuple[str, str]]:
         ValueError: data cannot be made or read.
         KeyboardInterrupt: what was done is kept, and the same call goes on.
     """
-    source, store = study.source, study.store
-    todo = {
-        name: request
-        for name, request in merged(requests, source).items()
-        if _is_due(name, request, study)
-    }
+    every = merged(requests, source)
+    todo = {name: request for name, request in every.items() if _is_due(name, request, source, store)}
     if not todo:
         return []
-    threads = study.profile.threads if study.device == "cpu" else 0
-    jobs = study.jobs or processes_for(threads)
-    prepare(source, [name for request in todo.values() for name in request.sets], jobs)
-    seconds = [sum(cost(request, study)) for request in todo.values()]
-    expected = span(wall_clock(seconds, jobs))
-    print(
-        f"{len(todo)} runs are missing: about {expected}, {jobs} at once. After an interruption, go on."
-    )
+    threads = profile.threads if device == "cpu" else 0
+    at_once = jobs or processes_for(threads)
+    prepare(source, [name for request in todo.values() for name in request.sets], at_once)
+    seconds = [sum(cost(request, source, profile, device)) for request in todo.values()]
+    expected = span(wall_clock(seconds, at_once))
+    print(f"{len(todo)} runs are missing: about {expected}, {at_once} at once.")
+    print("After an interruption, the same call goes on.", flush=True)
     here = commit()
     tasks = [
         Task(
             request.title,
-            partial(carry_out, name, request, source, store, study.profile.name, study.device, here),
+            partial(carry_out, name, request, source, store, profile.name, device, here),
             length,
         )
         for (name, request), length in zip(todo.items(), seconds, strict=True)
     ]
-    cluster = study.address and Cluster(study.address, study.results, state(), state)
-    return sweep(tasks, jobs, threads, cluster or None)
+    cluster = Cluster(address, store.folder, state(), state) if address else None
+    return sweep(tasks, at_once, threads, cluster)
 
 
-def _is_due(name: str, request: Request, study: Study) -> bool:
-    run = study.store.find(name)
-    return run is None or bool(run.lacks(request, study.source))
+def _is_due(name: str, request: Request, source: Source, store: Store) -> bool:
+    run = store.find(name)
+    return run is None or bool(run.lacks(request, source))
 
 
 def prepare(source: Source, names: Iterable[str], jobs: int) -> None:
@@ -116,7 +126,7 @@ def _load(source: Source, name: str) -> None:
     source.load(name)
 
 
-def cost(request: Request, study: Study) -> tuple[float, float]:
+def cost(request: Request, source: Source, profile: Profile, device: str = "cpu") -> tuple[float, float]:
     """Estimate one process's seconds for a request from scratch: for training, and for measuring.
 
     Training time is the number of patches forwarded, a backward pass counted as two forward ones, over
@@ -126,7 +136,7 @@ def cost(request: Request, study: Study) -> tuple[float, float]:
         return 0.0, 5.0
     modules = [module.removesuffix(BY_SIGN) for module, _ in (*request.measures, *request.probes)]
     # A real set of patches has 100,000 labelled pairs, an embedded one 10,000 at the quick size.
-    larger = 1.0 if study.source.embedded else 10.0
+    larger = 1.0 if source.embedded else 10.0
     evaluation = larger * sum(SECONDS.get(module, 0.7) for module in modules)
     if request.recipe is None:
         return 0.0, evaluation
@@ -135,11 +145,11 @@ def cost(request: Request, study: Study) -> tuple[float, float]:
     if request.recipe.sampler.name != "random_pair":
         generate = request.recipe.generate
         candidates = generate.options["patches_per_class"] if generate else 3
-    speed = study.profile.patches_per_second[study.device.partition(":")[0]]
+    speed = profile.patches_per_second[device.partition(":")[0]]
     return steps_of(budget) * budget.batch_pairs * (6.0 + candidates) / speed, evaluation
 
 
-def steps_of(budget) -> int:
+def steps_of(budget: Budget) -> int:
     """Return the number of training steps of a budget."""
     return budget.epochs * max(1, budget.epoch_pairs // budget.batch_pairs)
 
@@ -314,7 +324,7 @@ def _train(name: str, request: Request, source: Source, store: Store, device: st
     }
 
 
-def _checkpoint_path(name: str, store: Store, threads: int, device: str):
+def _checkpoint_path(name: str, store: Store, threads: int, device: str) -> Path:
     """Return the path of a run's checkpoint, named by all that must not change when the run goes on."""
     begun = f"{torch.device(device).type}-{threads or torch.get_num_threads()}-{torch.__version__}"
     return store.folder / f"{name}.{begun}.checkpoint"

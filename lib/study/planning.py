@@ -112,11 +112,13 @@ def _empty(value: object) -> object:
 
 
 def together(planned: Iterable[Planned]) -> list[tuple[Study, dict[str, Request]]]:
-    """Merge what notebooks need: studies that differ in their data, each with its requests by run."""
-    by_data: dict[str, tuple[Study, list[Request]]] = {}
+    """Merge what notebooks need: studies that differ in profile or data, each with its requests by
+    run."""
+    by_data: dict[tuple[str, str], tuple[Study, list[Request]]] = {}
     for notebook in planned:
         for study, requests in notebook.asked:
-            by_data.setdefault(study.data, (study, []))[1].extend(requests)
+            at = study.profile.name, study.data
+            by_data.setdefault(at, (study, []))[1].extend(requests)
     return [(study, merged(requests, study.source)) for study, requests in by_data.values()]
 
 
@@ -126,12 +128,12 @@ def one_name_each(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> None:
     Raises:
         ValueError: two runs of one name differ in their recipes.
     """
-    recipes: dict[tuple[str, str], object] = {}
+    recipes: dict[tuple[str, str, str], object] = {}
     for study, requests in asked:
         for request in requests.values():
             if request.recipe is None:
                 continue
-            key = (study.data, request.method)
+            key = (study.profile.name, study.data, request.method)
             first = recipes.setdefault(key, request.recipe)
             if first != request.recipe:
                 raise ValueError(f"{request.method!r} names two configurations")

@@ -13,7 +13,7 @@ from lib.data.sources import Source
 from lib.files import write_bytes
 from lib.study.requests import Request, version
 from lib.study.runs import Runs, Study
-from lib.study.store import METRICS, RUNS, VERSIONS, Run, packed, rows_of
+from lib.study.store import BY_STAGE, FOLLOWED, METRICS, RUNS, VERSIONS, Run, packed, rows_of
 
 # Means of a repeated study lie within the prediction interval of the reference with this probability.
 CONFIDENCE = 0.95
@@ -63,7 +63,9 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
 
 def _numbers(run: Run, request: Request, data: str) -> list[dict[str, object]]:
     rows = rows_of(run, request, data)
-    return [{**row, "version": version(row["measure"].partition(".")[0])} for row in rows]
+    modules = [row["measure"].partition(".")[0] for row in rows]
+    versions = [version(BY_STAGE if module == FOLLOWED else module) for module in modules]
+    return [{**row, "version": made} for row, made in zip(rows, versions, strict=True)]
 
 
 def _arrays(run: Run, request: Request) -> dict[str, np.ndarray]:
@@ -125,7 +127,7 @@ def reproduction(runs: Runs, reference: pd.DataFrame) -> tuple[int, int]:
         How many means lie within the interval, and how many were compared.
     """
     ours, theirs = _means(runs), _means(reference)
-    both = ours.join(theirs, how="inner", lsuffix="_ours", rsuffix="_theirs")
+    both = ours.join(theirs, how="inner", suffixes=("_ours", "_theirs"))
     spread, freedom = _spreads(theirs)
     both["spread"] = spread.reindex(both.index)
     both["freedom"] = freedom.reindex(both.index)

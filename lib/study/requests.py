@@ -152,9 +152,7 @@ def merged(requests: Iterable[Request], source: Source) -> dict[str, Request]:
         run = identity(configuration(request, source))
         first = together.setdefault(run, request)
         if first.method != request.method and _is_same_recipe(first, request):
-            raise ValueError(
-                f"{first.method!r} and {request.method!r} are one recipe: give it one name"
-            )
+            raise ValueError(f"{first.method!r} and {request.method!r} are one recipe: give it one name")
         stages = None
         if request.profile is not None:
             stages = tuple(sorted({*first.profile.stages, *request.profile.stages}))

@@ -106,7 +106,6 @@ class Runs(pd.DataFrame):
                 arrays[name] = run.probe(probe, chosen)
         return arrays
 
-
     def computed(self, computation: str) -> tuple[dict, dict[str, np.ndarray]]:
         """Return the numbers, tables included, and the arrays of a computation.
 
@@ -331,7 +330,6 @@ class Study:
                 name,
                 label,
                 computation=part(name),
-                measures=((name, ""),),
                 probes=((name, ""),),
             )
             for name, label in computations.items()
@@ -401,9 +399,7 @@ class Study:
         found = {name: self.find(name, request) for name, request in asked.items()}
         missing = [name for name, run in found.items() if run is None]
         if missing:
-            from lib.study.making import make
-
-            failures = make([asked[name] for name in missing], self)
+            failures = self.make([asked[name] for name in missing])
             if failures:
                 reasons = "\n".join(f"  {title}: {why}" for title, why in failures)
                 raise Refused(f"{len(failures)} of the runs cannot be made here:\n{reasons}")
@@ -426,19 +422,42 @@ class Study:
         return None
 
     def _provenance(self, found: Mapping[str, Run]) -> str:
-        commits = {run.about["commit"] for run in found.values()}
-        devices = {run.about["device"] for run in found.values()}
-        plural = "s" if len(commits) > 1 else ""
-        recorded = f"recorded at {len(commits)} commit{plural} on {len(devices)} kind(s) of processor"
-        return f"{len(found)} runs, {recorded}{searches.borrowed(self)}"
+        commits = len({run.about["commit"] for run in found.values()})
+        at = "1 commit" if commits == 1 else f"{commits} commits"
+        place = "read from the reference" if self.reading else f"in {self.results.name}"
+        recorded = f"recorded at {at}, {place}"
+        return f"{len(found)} runs, {recorded}{searches.borrowed(self.searches, self.source.name)}"
 
-    def rate(self, method: str) -> float:
-        """Return the learning rate at which a method's search did best.
+    def make(self, requests: Iterable[Request]) -> list[tuple[str, str]]:
+        """Make runs in the study's own folder (`lib.study.making.make`), and return the titles of those
+        that failed, each with the reason."""
+        from lib.study.making import make  # imports the networks and measures
+
+        return make(
+            requests, self.source, self.store, self.profile, self.device, self.jobs, self.address
+        )
+
+    @property
+    def searches(self) -> pd.DataFrame:
+        """The learning rate searches that the study's rates come from, a row a run: method, label,
+        optimizer, data, train, test, seed, rate, fpr95 in percent, and measures of the spread."""
+        return searches.on_record(self.reference.searches, self.source.name)
+
+    def _by_rate(self, method: str) -> pd.Series:
+        kind, _, folder = self.data.partition(":")
+        where = f" --{kind} {folder}" if folder else ""
+        command = f".venv/bin/python -m lib.commands.search --profile {self.profile.name}{where}"
+        return searches.by_rate(self.searches, method, command)
+
+    def rate(self, *methods: str) -> float:
+        """Return the learning rate at which a method's search did best. For several methods, return the
+        rate at which they did best together, among the rates tried for all of them.
 
         Raises:
-            NoSearch: its search is not on record; the message names the command that makes it.
+            NoSearch: a search is not on record; the message names the command that makes it.
         """
-        return searches.best_rate(self, method)
+        means = pd.concat([self._by_rate(method) for method in methods], axis=1).dropna()
+        return float(means.sum(axis=1).idxmin())
 
     def searched_fpr95(self, method: str) -> float:
         """Return the mean FPR95 that a method's search reached at its best rate, in percent; 0 while
@@ -447,7 +466,33 @@ class Study:
         Raises:
             NoSearch: its search is not on record; the message names the command that makes it.
         """
-        return 0.0 if self.searched is not None else searches.best_fpr95(self, method)
+        return 0.0 if self.searched is not None else float(self._by_rate(method).min())
+
+    def best_of(self, candidates: Mapping[str, Recipe]) -> dict[str, Recipe]:
+        """Return the candidate whose search did best, e.g. a loss at its best margin, as a row for
+        `runs`.
+
+        Candidates without a search on record are left out. Of those that tie, and where a profile has
+        no searches, the last one is taken. While the study is planned for its searches, all are
+        returned.
+
+        Args:
+            candidates: recipes by name.
+
+        Raises:
+            NoSearch: no candidate's search is on record.
+        """
+        last = list(candidates)[-1]
+        if self.searched is not None:
+            return dict(candidates)
+        if self.profile.search is None:
+            return {last: candidates[last]}
+        on_record = set(self.searches["method"])
+        reached = {name: self.searched_fpr95(name) for name in candidates if name in on_record}
+        if not reached:
+            reached = {last: self.searched_fpr95(last)}
+        best = min(reversed(reached), key=reached.__getitem__)
+        return {best: candidates[best]}
 
     def show(
         self,
@@ -593,6 +638,7 @@ def _open(
             f"there is no reference of {profile} with {data}: set both profile and data to what is in "
             f'results/reference, or name a folder: data = "{data}:DIR"'
         )
+    show.use_style()
     source = open_source(
         data,
         made / "data",

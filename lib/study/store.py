@@ -223,7 +223,9 @@ def rows_of(run: Run, request: Request, source_name: str) -> list[dict[str, obje
         "seed": run.about["seed"],
     }
     rows = []
-    for module, test in dict.fromkeys(request.measures):
+    # A computation's single numbers are measures on no set.
+    measured = list(run.metrics) if request.computation else dict.fromkeys(request.measures)
+    for module, test in measured:
         for key, value in run.metrics[module, test]["values"].items():
             if module == BY_STAGE:
                 row = {"stage": float(key), "measure": BY_STAGE}

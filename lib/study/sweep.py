@@ -7,6 +7,7 @@ ended it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -185,10 +186,14 @@ def _token(cluster: Cluster) -> Iterator[Path]:
 def _client(cluster: Cluster, token: Path) -> Iterator[object]:
     """Provide a client of a cluster all of whose present workers may carry out the tasks."""
     import distributed
+    from distributed.comm import connect
 
     try:
+        # A client waits for ever if something other than a scheduler listens at the address.
+        answered = connect(cluster.address, timeout=ANSWER)
+        asyncio.run(asyncio.wait_for(answered, ANSWER)).abort()
         client = distributed.Client(cluster.address, timeout=ANSWER)
-    except (OSError, ValueError, TypeError) as error:
+    except Exception as error:
         raise OSError(f"no Dask scheduler answers at {cluster.address}: {error!r}") from error
     with client:
         for worker, why in client.run(_difference, cluster, token).items():

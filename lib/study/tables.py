@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from lib.study.printed import printed
+from lib.study.requests import BY_SIGN
+from lib.study.runs import Runs
 
 METHOD = ["method", "label"]
 RUN = [*METHOD, "seed"]
@@ -47,6 +49,22 @@ def numbers(runs: pd.DataFrame, module: str, test: str | None = None) -> pd.Data
         own = own[own["test"] == test]
     own = own.assign(key=own["measure"].str.removeprefix(f"{module}."))
     return _in_order(own, own.pivot(index=RUN, columns="key", values="value"), "key")
+
+
+def by_sign(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers that were measured by the signs of descriptors, as numbers of further methods.
+
+    Their methods and labels end with " by sign", and their measures do not.
+
+    Args:
+        runs: a tidy frame.
+    """
+    signs = runs[runs["measure"].str.contains(BY_SIGN, regex=False)]
+    return pd.DataFrame(signs).assign(
+        method=signs["method"] + BY_SIGN,
+        label=signs["label"] + BY_SIGN,
+        measure=signs["measure"].str.replace(BY_SIGN, "", regex=False),
+    )
 
 
 def _in_order(frame: pd.DataFrame, table: pd.DataFrame, columns: str) -> pd.DataFrame:
@@ -239,6 +257,21 @@ def tasks_beside(
     return beside(paper, ours, ("FPR95", *tasks))
 
 
+def by_task(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return HPatches' tasks, one row a method.
+
+    Args:
+        numbers: from `numbers(runs, "hpatches")`.
+
+    Returns:
+        Index `Method (in %)`. Columns (protocol, `mean`) and, if a method has several seeds, (protocol,
+        `sd`) over them; then (``, `n`), the number of runs.
+    """
+    numbers = numbers.rename(columns=PROTOCOLS)
+    table = beside(numbers[[]], numbers, PROTOCOLS.values())
+    return table.rename(columns={"ours": "mean"}, level=1).rename_axis("Method (in %)")
+
+
 def by_sequence(hpatches: pd.DataFrame, task: str) -> pd.DataFrame:
     """Return the columns of `numbers(runs, "hpatches")` that hold a task's number for a level and a
     sequence.
@@ -255,6 +288,35 @@ def things_shown(names: pd.Index) -> pd.Index:
     v_NAME and i_NAME may show one thing, and so may NAME_left and NAME_right.
     """
     return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)
+
+
+def topology(*runs: Runs) -> pd.DataFrame:
+    """Tabulate TCDesc's distances of matching pairs in training, as means over all steps and runs.
+
+    Args:
+        runs: from `lib.study.runs.Study.runs`; methods without topology are left out.
+
+    Returns:
+        A row a method, index `Method`: `k / n (%)`, k as a share of the other pairs of a batch, which is
+        the share of neighbours that match by chance; `matched (%)`, the share of neighbours that match;
+        `mean λ`; `capped (%)`, the share of pairs for which Eq. 11 reaches 0.5; `d_T`, the mean topology
+        distance; and `beyond (%)`, the share of differences beyond the range of DSM's histogram, if the
+        loss has one.
+    """
+    curves = pd.concat([own.curves for own in runs])
+    mean = curves.pivot_table("value", METHOD, "curve", sort=False).dropna(subset="mean_lambda")
+    about = pd.concat([own.table for own in runs]).drop_duplicates("method").set_index("method")
+    about = about.loc[mean.index.get_level_values("method")]
+    options = [config["recipe"]["positive"]["options"] for config in about["config"]]
+    neighbours = pd.Series([own["neighbours"] for own in options], mean.index)
+    table = pd.DataFrame({"k / n (%)": 100 * neighbours / (about["batch"].to_numpy() - 1)})
+    table["matched (%)"] = 100 * mean["matched_share"]
+    table["mean λ"] = mean["mean_lambda"]
+    table["capped (%)"] = 100 * mean["capped_share"]
+    table["d_T"] = mean["d_topology"]
+    if "beyond_share" in mean:
+        table["beyond (%)"] = 100 * mean["beyond_share"]
+    return table.droplevel("method").rename_axis("Method")
 
 
 def tenths(curve: pd.Series) -> tuple[float, float]:

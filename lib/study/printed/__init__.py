@@ -1,4 +1,4 @@
-"""The values that the papers print in their tables, one row per value, from the CSVs beside this file.
+"""The values that the papers print in their tables, a row a value, from the CSVs beside this file.
 
 Where a paper has two transcriptions, the digits were read from both. Damaged digits were settled by the
 other transcription, the row's printed mean and a table that prints the same value with more digits.
@@ -25,20 +25,22 @@ def printed(paper: str, table: str, folder: Path = PRINTED) -> pd.DataFrame:
         folder: the folder of the CSVs.
 
     Returns:
-        One row per printed value. `key` names the method (a recipe's key where the study computes
-        it), `label` is for display, `length` the descriptor's number of dimensions, `train` and
-        `test` the roles of the sets ("" where the value has none), `statistic` what the value is,
-        `text` the value as printed, `value` the same as float64, `decimals` its number of digits after
-        the point, `unit` its unit ("1" for a pure number). Further columns are the table's own; some
-        tables have `row`, the paper's own name of the row where `label` says more, `block`, a part
-        of the table that is compared within itself, `bold`, and `note`, what decided a damaged cell.
+        One row per printed value. `key` names the method (as the study does, where it computes it),
+        `label` is for display, `row` is the paper's own name of the row, `length` the descriptor's
+        number of dimensions, `train` and `test` the roles of the sets ("" where the value has none),
+        `statistic` what the value is, `text` the value as printed, `value` the same as float64,
+        `decimals` its number of digits after the point, `unit` its unit ("1" for a pure number). Further
+        columns are the table's own; some tables have `block`, a part of the table that is compared
+        within itself, `bold`, and `note`, what decided a damaged cell.
 
     Raises:
         FileNotFoundError: no such table.
     """
     frame = pd.read_csv(folder / f"{paper}_{table}.csv", dtype=str, keep_default_na=False)
-    text = frame["value"]
-    frame = frame.assign(text=text, decimals=text.str.partition(".")[2].str.len())
+    frame["text"] = frame["value"]
+    frame["decimals"] = frame["text"].str.partition(".")[2].str.len()
+    if "row" not in frame:
+        frame["row"] = frame["label"]
     return frame.astype({"value": "float64", "length": "int64"})
 
 
@@ -46,13 +48,11 @@ def all_cells() -> pd.DataFrame:
     """Return the cells of all printed tables, in the tables' own order.
 
     Returns:
-        As `printed`, with the columns "paper", "table" and "row" (the paper's own name of the row).
-        Columns that a table does not have are "".
+        As `printed`, with the columns "paper" and "table". Columns that a table does not have are "".
     """
     tables = [path.stem.split("_", 1) for path in sorted(PRINTED.glob("*.csv"))]
     frames = [printed(paper, table).assign(paper=paper, table=table) for paper, table in tables]
-    cells = pd.concat(frames, ignore_index=True)
-    return cells.fillna({"row": cells["label"]}).fillna("")
+    return pd.concat(frames, ignore_index=True).fillna("")
 
 
 def cell_columns(cells: pd.DataFrame) -> list[str]:

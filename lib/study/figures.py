@@ -1,0 +1,145 @@
+"""Drawing that several notebooks share: HPatches' tasks, and grey pictures in figures."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lib.data.images import reduced
+from lib.study.tables import LEVELS, PROTOCOLS, TASKS, means
+
+DOUBLE_WIDTH = 7.2
+# Light, middle and dark, so that grey prints keep the order.
+LEVEL_COLOURS = {"easy": "#56B4E9", "hard": "#D55E00", "tough": "#000000"}
+# The parts of an HPatches task.
+PARTS = ("intra", "inter", "viewpoint", "illumination", "all")
+# Light enough to be told apart on grey photographs.
+ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
+# Pixels per inch of photographs, as a notebook shows them; more would only make files larger.
+DENSITY = 100
+# Gap between the patches of a mosaic, px.
+GAP = 4
+
+
+def tasks_figure(numbers: pd.DataFrame, note: str) -> Figure:
+    """Draw HPatches' three tasks (Balntas et al., CVPR 2017), one panel a task, one row a method.
+
+    A bar is the task's number. Markers are the numbers that it averages, coloured by level. All are
+    means over seeds.
+
+    Args:
+        numbers: from `lib.study.tables.numbers(runs, "hpatches")`, in percent; its first method is on
+            top, and each method has a label of its own.
+        note: profile, data and seeds, shown above.
+    """
+    mean = means(numbers).droplevel("method")
+    parts = _parts(mean)
+    order = [part for part in PARTS if part in set(parts["part"])]
+    size = (DOUBLE_WIDTH, 1.15 + 0.27 * len(mean))
+    figure, panels = plt.subplots(1, len(TASKS), figsize=size, sharey=True)
+    for axes, task in zip(panels, TASKS, strict=True):
+        axes.barh(mean.index, mean[task], height=0.74, color="#E4E4E4")
+        sns.scatterplot(
+            parts[parts["task"] == task],
+            x="value",
+            y="label",
+            hue="level",
+            palette=LEVEL_COLOURS,
+            style="part",
+            style_order=order,
+            s=24,
+            zorder=3,
+            ax=axes,
+        )
+        for row, value in enumerate(mean[task]):
+            axes.text(102, row, f"{value:.1f}" if np.isfinite(value) else "", va="center")
+        axes.set(title=task, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
+        axes.set_xlabel(f"{PROTOCOLS[task].partition(': ')[2]} (%)")
+        handles = axes.get_legend_handles_labels()
+        axes.get_legend().remove()
+    spacing = {"ncols": 10, "handletextpad": 0.2, "columnspacing": 0.9}
+    figure.legend(*handles, loc="outside lower center", **spacing)
+    figure.suptitle(note, fontsize=8, color="0.5", x=0.01, ha="left")
+    return figure
+
+
+def _parts(mean: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers that tasks average: columns label, task, level, part and value.
+
+    Args:
+        mean: index `label`; columns are keys of `lib.benchmarks.hpatches`, of which those of single
+            sequences and of pool sizes are left out.
+    """
+    parts = mean.melt(var_name="key", ignore_index=False).reset_index()
+    pattern = rf"^(?P<task>\w+)\.(?P<level>{'|'.join(LEVELS)})\.(?P<part>{'|'.join(PARTS)})(?:\.ap)?$"
+    return parts.join(parts["key"].str.extract(pattern)).dropna()
+
+
+def show(
+    axes: Axes, grey: np.ndarray, width: float | None = None, first: tuple[int, int] = (0, 0)
+) -> None:
+    """Draw a grey picture without frame or ticks; the axes take its pixel coordinates and keep them.
+
+    Args:
+        axes: to draw on.
+        grey: (H, W), 0 to 255.
+        width: width of the drawing in inches, to which the picture is reduced at `DENSITY`; None keeps
+            its size.
+        first: x and y of its first pixel, if it is part of a larger picture.
+    """
+    x, y = first
+    height, wide = grey.shape
+    if width is not None:
+        # The picture's longer side, in pixels, when it is drawn at this width.
+        grey = reduced(grey, round(DENSITY * width * max(height, wide) / wide))
+    axes.imshow(
+        grey,
+        cmap="gray",
+        vmin=0,
+        vmax=255,
+        interpolation="nearest",
+        extent=(x - 0.5, x + wide - 0.5, y + height - 0.5, y - 0.5),
+    )
+    axes.autoscale(False)
+    axes.set_axis_off()
+
+
+def outline(axes: Axes, region: np.ndarray, colour: str) -> None:
+    """Draw the image of the unit circle, and of its radius along x, under an affine map (2, 3).
+
+    A dark rim keeps light lines visible on a light background. Smooth edges would double the file's
+    size.
+    """
+    angle = np.linspace(0, 2 * np.pi, 97)
+    circle = region @ np.stack([np.cos(angle), np.sin(angle), np.ones_like(angle)])
+    # The circle starts where the radius ends.
+    line = np.column_stack([region[:, 2], circle])
+    for shade, thickness in (("black", 2.2), (colour, 1.2)):
+        axes.plot(*line, color=shade, lw=thickness, antialiased=False)
+
+
+def mosaic(axes: Axes, patches: np.ndarray, labels: Sequence[object]) -> np.ndarray:
+    """Draw patches (rows, columns, s, s) on white, each row with a label on its left.
+
+    Args:
+        axes: to draw on, in pixels of the mosaic.
+        patches: grey values, 0 to 255.
+        labels: labels of the rows.
+
+    Returns:
+        (columns,) left edges of the columns, px.
+    """
+    rows, columns, side = patches.shape[:3]
+    margins = [(0, 0), (0, 0), (0, GAP), (0, GAP)]
+    canvas = np.pad(patches, margins, constant_values=255).swapaxes(1, 2)
+    show(axes, canvas.reshape(rows * (side + GAP), -1)[:-GAP, :-GAP])
+    axes.set_axis_on()
+    axes.set_yticks(np.arange(rows) * (side + GAP) + side / 2, [str(label) for label in labels])
+    axes.set_xticks([])
+    axes.tick_params(length=0, labelsize=7, labelcolor="0.4", pad=2)
+    axes.spines[:].set_visible(False)
+    return np.arange(columns) * (side + GAP)

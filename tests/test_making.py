@@ -1,0 +1,225 @@
+"""Runs made, killed, damaged and made again."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from small_study import make_one, open_small, requests_of
+
+from lib.study import Study, making
+from lib.study.making import load_network, load_stages
+from lib.study.requests import Request
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Request, str]:
+    """A small study, a request, and its run."""
+    study = open_small(tmp_path_factory.mktemp("results"))
+    [request] = requests_of(study, ["hardnet"], seeds=[0], probes={"distance_histogram": ["mini-b"]})
+    return study, request, make_one(study, request)
+
+
+@pytest.fixture
+def empty(made: tuple[Study, Request, str], tmp_path: Path) -> tuple[Study, Request, str]:
+    """The same study with an empty folder of runs."""
+    study, request, name = made
+    return replace(study, results=tmp_path), request, name
+
+
+def same_weights(one: Study, other: Study, name: str) -> bool:
+    ours, theirs = (study.store.weights_path(name).read_bytes() for study in (one, other))
+    return ours == theirs
+
+
+def killed(folder: Path, step: int) -> int:
+    command = [sys.executable, str(ROOT / "tests" / "killed_run.py"), str(folder), str(step)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=environment, timeout=300).returncode
+
+
+def test_a_killed_run_goes_on_from_its_checkpoint_to_the_same_bits(
+    made: tuple[Study, Request, str], tmp_path: Path
+) -> None:
+    study, _, name = made
+    (tmp_path / "data").symlink_to(study.results / "data")
+    assert killed(tmp_path, 5) == -signal.SIGKILL
+    resumed = open_small(tmp_path)
+    half = resumed.store.folder / f"{name}.1.half.safetensors"
+    half.touch()
+    assert killed(tmp_path, 0) == 0
+    steps = (tmp_path / "steps").read_text().split()
+    assert steps == ["1", "2", "3", "4", "5", "5", "6", "7", "8"], (
+        "the 4 steps before are not done again"
+    )
+    assert same_weights(study, resumed, name)
+    assert not half.exists(), "nor is there what was being written by a process that was killed"
+    assert not list(resumed.store.folder.glob("*.checkpoint"))
+
+
+def test_the_same_seed_gives_the_same_bits(
+    made: tuple[Study, Request, str], empty: tuple[Study, Request, str]
+) -> None:
+    study, request, name = made
+    again, _, _ = empty
+    make_one(again, request)
+    assert same_weights(study, again, name)
+    ours, theirs = (part.store.find(name) for part in (study, again))
+    assert ours.followed == theirs.followed
+    assert {key: own["values"] for key, own in ours.metrics.items()} == {
+        key: own["values"] for key, own in theirs.metrics.items()
+    }
+
+
+def test_a_runs_network_describes_patches(made: tuple[Study, Request, str]) -> None:
+    study, _, name = made
+    network = load_network(study.store, name)
+    described = network(torch.zeros(3, 1, network.input_size, network.input_size))
+    assert described.shape == (3, 128)
+    assert [float(stage) for stage in load_stages(study.store, name)][-1] == 1.0
+
+
+def flip_a_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-99])
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def folder_in_its_place(file: Path) -> None:
+    file.unlink()
+    (file / "inside").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".npz", ".safetensors"])
+@pytest.mark.parametrize("damage", [flip_a_bit, cut_short, emptied, folder_in_its_place])
+def test_what_cannot_be_read_is_set_aside_and_made_again(
+    made: tuple[Study, Request, str],
+    suffix: str,
+    damage: Callable[[Path], None],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    if suffix == ".json" and damage is flip_a_bit:
+        pytest.skip("git guards the reference; a changed digit in one's own results is one's own doing")
+    study, request, name = made
+    before = study.store.find(name)
+    weights = study.store.weights_path(name).read_bytes()
+    file = study.store.folder / f"{name}{suffix}"
+    damage(file)
+    if suffix == ".safetensors":
+        # Weights are looked at when something is measured on them.
+        [request] = requests_of(study, ["hardnet"], seeds=[0], measures=["descriptor_spread"])
+    make_one(study, request)
+    assert f"{name}{suffix}.damaged" in {path.name for path in study.store.folder.iterdir()}
+    assert "set aside as" in capfd.readouterr().err
+    after = study.store.find(name)
+    assert after.metrics["fpr95", "mini-b"]["values"] == before.metrics["fpr95", "mini-b"]["values"]
+    assert study.store.weights_path(name).read_bytes() == weights
+
+
+def damaged_in_its_middle(checkpoint: Path) -> None:
+    flip_a_bit(checkpoint)
+
+
+def foreign(checkpoint: Path) -> None:
+    torch.save({"progress": None}, checkpoint)
+
+
+def pickled(checkpoint: Path) -> None:
+    checkpoint.write_bytes(pickle.dumps({"progress": object()}))
+
+
+@pytest.mark.parametrize("spoil", [damaged_in_its_middle, foreign, pickled, folder_in_its_place])
+def test_a_foreign_or_damaged_checkpoint_is_set_aside_and_the_run_starts_anew(
+    empty: tuple[Study, Request, str],
+    spoil: Callable[[Path], None],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study, request, name = empty
+    study.store.folder.mkdir(parents=True)
+    checkpoint = study.store.folder / f"{name}.cpu-1-{torch.__version__}.checkpoint"
+    torch.save({"progress": torch.zeros(10_000)}, checkpoint)
+    spoil(checkpoint)
+    steps: list[int] = []
+    follow = partial(making.train, on_step=lambda step, total: steps.append(step))
+    monkeypatch.setattr(making, "train", follow)
+    make_one(study, request)
+    assert steps[0] == 1
+    assert checkpoint.with_name(f"{checkpoint.name}.damaged").exists()
+    assert "set aside as" in capfd.readouterr().err
+
+
+def test_a_checkpoint_of_another_torch_is_not_used(
+    empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, request, name = empty
+    study.store.folder.mkdir(parents=True)
+    other = study.store.folder / f"{name}.cpu-1-1.0.checkpoint"
+    other.write_bytes(b"of another torch")
+    make_one(study, request)
+    assert not other.exists(), "nothing is left of it once the run is on record"
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_at_the_end_of_training_costs_no_training(
+    empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, request, name = empty
+    keeping = partial(making.train, checkpoint_seconds=0)
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(making, "train", keeping)
+        full.setattr(making, "write_bytes", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            make_one(study, request)
+    steps: list[int] = []
+    follow = partial(making.train, on_step=lambda step, total: steps.append(step))
+    monkeypatch.setattr(making, "train", follow)
+    make_one(study, request)
+    assert steps == [], "the last checkpoint held the whole training"
+    assert study.store.find(name) is not None
+
+
+def test_two_processes_make_one_run_once(made: tuple[Study, Request, str], tmp_path: Path) -> None:
+    study, _, name = made
+    (tmp_path / "data").symlink_to(study.results / "data")
+    command = [sys.executable, str(ROOT / "tests" / "killed_run.py"), str(tmp_path), "0"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    both = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    assert [process.wait(300) for process in both] == [0, 0]
+    assert (tmp_path / "steps").read_text().split() == [str(step) for step in range(1, 9)]
+    assert same_weights(study, open_small(tmp_path), name)
+
+
+def test_a_run_that_fails_is_named_and_the_others_are_made(
+    empty: tuple[Study, Request, str],
+) -> None:
+    study, request, name = empty
+    # A batch cannot hold more classes than the set has.
+    budget = replace(request.profile.budget, batch_pairs=100_000)
+    impossible = replace(request, label="too large", profile=replace(request.profile, budget=budget))
+    [(title, why)] = replace(study, jobs=2).make([impossible, request])
+    assert title.startswith("too large")
+    assert "ValueError" in why
+    assert study.store.find(name) is not None

@@ -1,0 +1,139 @@
+"""Notebooks executed for the report, their pages, and what stays out of copies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from lib.study import Study, open_study, planning, render
+
+PARAMETERS = 'profile = "{profile}"\ndata = "mini"\nresults = "reference"\nseeds = [7]\nown = 3\n'
+SAVES = """
+from pathlib import Path
+table = Path(results, profile, "tables", "a", "b.csv")
+table.parent.mkdir(parents=True, exist_ok=True)
+table.write_text("method,mean\\nSIFT,26.5\\n")
+"""
+TEXTS = {
+    "question": "Which method is ahead?",
+    "method": "Means are over seeds.",
+    "evidence": "HardNet is ahead.",
+}
+
+
+def write(root: Path, name: str, *sources: str, profile: str = "quick") -> None:
+    cells = [new_markdown_cell("# B", metadata={"tags": ["question"]})]
+    cells += [new_code_cell(PARAMETERS.format(profile=profile), metadata={"tags": ["parameters"]})]
+    cells += [new_code_cell(source) for source in sources]
+    cells += [new_markdown_cell(text, metadata={"tags": [tag]}) for tag, text in TEXTS.items()]
+    cells += [new_markdown_cell("Text without a tag.")]
+    python = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    path = root / "notebooks" / f"{name}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(new_notebook(cells=cells, metadata=python), path)
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, list[tuple[str, str]]]:
+    """The study of four executed notebooks, the folder of their pages, and the failures."""
+    root = tmp_path_factory.mktemp("checkout") / "a checkout"
+    study = open_study(results=str(root / "results"))
+    study = replace(study, jobs=2)
+    write(root, "a/b", "1", "raise RuntimeError('as it should')", SAVES)
+    write(root, "a/after", "print(profile, data, seeds, own)")
+    write(root, "a/larger", "print(own)", profile="evening")
+    write(root, "a/killed", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    earlier = study.results / "tables" / "a" / "b_old.csv"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("of an earlier run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "NOTEBOOKS", root / "notebooks")
+        # The workers see the patched folder if they are threads of this process.
+        patch.setattr(render, "sweep", in_this_process)
+        names = ["a/b", "a/after", "a/larger", "a/killed"]
+        failures = render.execute(names, study, str(root / "results"), root / "report")
+        titles = render.write_evidence(["a/after", "a/larger"], root / "report")
+        index = ["a/after", "a/larger"]
+        render.write_index(root / "report", titles, index, failures, study.heading, "All of it.")
+    return study, root / "report", failures
+
+
+def in_this_process(tasks, *_: object, **__: object) -> list[tuple[str, str]]:
+    failures = []
+    for task in tasks:
+        try:
+            task.do()
+        except Exception as error:
+            failures.append((task.title, f"{type(error).__name__}: {error}"))
+    return failures
+
+
+def page(report: Path, name: str) -> str:
+    return (report / f"{name}.html").read_text(encoding="utf-8")
+
+
+def test_a_notebook_gets_the_studys_parameters_and_the_profiles_seeds(executed) -> None:
+    assert "quick mini None 3" in page(executed[1], "a/after")
+
+
+def test_a_copy_with_other_numbers_keeps_questions_and_methods_alone(executed) -> None:
+    own, other = page(executed[1], "a/after"), page(executed[1], "a/larger")
+    for tag, text in TEXTS.items():
+        assert text in own
+        assert (text in other) is (tag != "evidence")
+    assert "Text without a tag." in own
+    assert "Text without a tag." not in other
+
+
+def test_a_failure_is_named_with_its_cell_and_the_others_are_executed(executed) -> None:
+    _, report, failures = executed
+    by_name = dict(failures)
+    # Cells are counted in the committed notebook.
+    assert by_name["a/b"] == "cell 4, RuntimeError: as it should"
+    assert set(by_name) == {"a/b", "a/killed"}
+    assert "as it should" in page(report, "a/b")
+    assert "<title>B</title>" in page(report, "a/b"), "papermill puts a cell of its own above"
+
+
+def test_what_an_earlier_execution_saved_is_removed(executed) -> None:
+    assert render.saved(executed[0].results, "tables", "a/b", "csv") == []
+
+
+def test_the_evidence_is_shown_as_it_is_committed(executed) -> None:
+    evidence = page(executed[1] / "evidence", "a/larger")
+    assert all(text in evidence for text in TEXTS.values())
+
+
+def test_the_index_leads_to_the_evidence_and_lists_what_failed(executed) -> None:
+    index = page(executed[1], "index")
+    for link in ("a/after", "a/larger"):
+        assert f'href="{link}.html"' in index
+    assert "cell 4, RuntimeError: as it should" in index
+    assert "All of it." in index
+
+
+@pytest.mark.parametrize("name", ["a/after", "evidence/a/larger", "index"])
+def test_links_to_the_style_and_the_index_lead_there(executed, name: str) -> None:
+    report = executed[1]
+    text, folder = page(report, name), (report / name).parent
+    style = text.partition('rel="stylesheet" href="')[2].partition('"')[0]
+    assert (folder / style).resolve() == (report / "style.css").resolve()
+    assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+def test_files_that_the_reference_has_and_the_results_lack_are_named(tmp_path: Path) -> None:
+    for folder, names in {"made": ["b.csv"], "reference": ["b.csv", "b_x.csv", "bc.csv"]}.items():
+        for name in names:
+            path = tmp_path / folder / "tables" / "a" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    missing = render.missing_files(tmp_path / "made", tmp_path / "reference", ["a/b"])
+    assert missing == ["tables/a/b_x.csv"]
+
+
+def test_equations_are_mathml() -> None:
+    assert render.mathml(r"\frac{a}{b}").startswith("<math")

@@ -1,0 +1,309 @@
+"""`Study.runs`: what identifies a run, what is looked up, and the frame that comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_study import SMALL, make_one, name_of, open_small, requests_of
+
+from lib import training
+from lib.recipes import RECIPES, part, variants
+from lib.study import Runs, Study, making, open_study, reference, requests
+from lib.study.requests import Refused, Request, configuration, identity, merged
+from lib.study.store import METRICS, Reference
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """A small study; its first runs are made here, as a notebook makes them."""
+    return open_small(tmp_path_factory.mktemp("results"))
+
+
+@pytest.fixture(scope="module")
+def runs(study: Study) -> Runs:
+    """Two methods with a seed each, and SIFT."""
+    methods = ["hardnet", "hardnet_gen"]
+    return study.runs(methods, seeds=[0], untrained=["sift"], probes=["triplets_in_batch"])
+
+
+def one(study: Study, **options: object) -> Request:
+    [request] = requests_of(study, ["hardnet"], **{"seeds": [0], **options})
+    return request
+
+
+def test_the_frame_has_a_row_a_number(runs: Runs) -> None:
+    assert list(runs.columns) == METRICS
+    fpr95 = runs.query("measure == 'fpr95'")
+    assert fpr95["label"].unique().tolist() == ["SIFT", "HardNet", "HardNet*"]
+    trained = fpr95.dropna(subset=["train"])
+    assert set(trained["test"]) == {"mini-b", "mini-c"}
+    assert fpr95["value"].between(0, 100).all()
+    table = fpr95.pivot_table("value", "label", ["train", "test"], dropna=False)
+    assert type(table) is pd.DataFrame
+
+
+def test_the_table_of_runs_joins_the_frame(runs: Runs) -> None:
+    joined = runs.merge(runs.table[["run", "rate", "steps", "batch"]], on="run")
+    assert len(joined) == len(runs)
+    trained = joined.dropna(subset=["train"])
+    assert set(trained["steps"]) == {8}
+    assert set(trained["batch"]) == {16}
+
+
+def test_curves_have_a_row_a_value(runs: Runs) -> None:
+    curves = runs.curves
+    losses = curves.query("curve == 'loss'").pivot(index="step", columns="method", values="value")
+    assert losses.index.tolist() == list(range(1, 9))
+    assert np.isfinite(losses.to_numpy()).all()
+
+
+def test_arrays_come_by_run(runs: Runs) -> None:
+    arrays = runs.arrays("triplets_in_batch")
+    trained = runs.table.query("train == 'mini-a'")
+    assert set(arrays) == set(trained["run"])
+    assert all(np.isfinite(own["positive"]).all() for own in arrays.values())
+
+
+def test_followed_fpr95_has_a_row_an_epoch(runs: Runs) -> None:
+    followed = runs.query("measure == 'followed_fpr95' and method == 'hardnet'")
+    assert sorted(set(followed["stage"])) == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"label": "another name"},
+        {"method": "another"},
+        {"measures": (("fpr95", "mini-c"),)},
+        {"probes": (("gradient_norms", "mini-a"),)},
+    ],
+)
+def test_names_and_measures_are_not_part_of_a_runs_identity(study: Study, changes: Mapping) -> None:
+    request = one(study)
+    assert name_of(study, replace(request, **changes)) == name_of(study, request)
+
+
+@pytest.mark.parametrize("field", ["stages", "followed_pairs", "threads"])
+def test_kept_stages_and_followed_pairs_are_not_part_of_it(study: Study, field: str) -> None:
+    request = one(study)
+    other = {"stages": (0.0, 1.0), "followed_pairs": 7, "threads": 2}[field]
+    changed = replace(request, profile=replace(request.profile, **{field: other}))
+    assert name_of(study, changed) == name_of(study, request)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 1},
+        {"train": "mini-b"},
+        {"recipe": replace(RECIPES["hardnet"], reduction="sum")},
+        {"profile": replace(SMALL, width=0.5)},
+        {"profile": replace(SMALL, precision="bfloat16")},
+        {"profile": replace(SMALL, budget=replace(SMALL.budget, epochs=3))},
+    ],
+)
+def test_all_that_decides_numbers_is_part_of_it(study: Study, changes: Mapping) -> None:
+    request = one(study)
+    assert name_of(study, replace(request, **changes)) != name_of(study, request)
+
+
+def test_a_raised_version_of_training_makes_other_runs(study: Study) -> None:
+    config = configuration(one(study), study.source)
+    assert config["numerics"] == training.NUMERICS
+    assert identity({**config, "numerics": training.NUMERICS + 1}) != identity(config)
+
+
+def test_other_content_of_the_train_set_makes_another_run(study: Study) -> None:
+    request = one(study)
+    photographs = study.source.patches.photographs
+    exchanged = {**photographs, "mini-a": photographs["reserve-a"]}
+    patches = replace(study.source.patches, photographs=exchanged)
+    elsewhere = replace(study, source=replace(study.source, patches=patches))
+    assert name_of(elsewhere, request) != name_of(study, request)
+
+
+def test_what_exists_is_not_made_again(
+    study: Study, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "train", None)
+    again = study.runs(["hardnet"], seeds=[0])
+    same = runs[runs["method"] == "hardnet"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.DataFrame(again), pd.DataFrame(same))
+
+
+def test_a_measure_added_later_is_taken_from_the_weights(
+    study: Study, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "train", None)
+    more = study.runs(["hardnet"], seeds=[0], measures=["descriptor_spread"])
+    assert more["measure"].str.startswith("descriptor_spread.").any()
+
+
+def test_a_measure_by_another_version_is_taken_again_and_nothing_is_trained(
+    study: Study, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = one(study)
+    name = name_of(study, request)
+    monkeypatch.setattr(making, "train", None)
+    monkeypatch.setitem(requests.MEASURES, "fpr95", 2)
+    assert {module for module, _ in study.store.find(name).lacks(request, study.source)} == {"fpr95"}
+    make_one(study, request)
+    assert study.store.find(name).lacks(request, study.source) == []
+    assert study.store.read(name)["metrics"]["mini-b"]["fpr95"]["version"] == 2
+    monkeypatch.undo()
+    make_one(study, request)
+
+
+def test_numbers_on_a_set_with_other_content_are_taken_again(study: Study, runs: Runs) -> None:
+    request = one(study)
+    run = study.store.find(name_of(study, request))
+    photographs = study.source.patches.photographs
+    patches = replace(
+        study.source.patches, photographs={**photographs, "mini-b": photographs["reserve-a"]}
+    )
+    elsewhere = replace(study.source, patches=patches)
+    assert set(run.lacks(request, elsewhere)) == {("fpr95", "mini-b")}
+
+
+def test_the_reference_holds_the_same_numbers_as_the_runs(
+    study: Study, runs: Runs, tmp_path: Path
+) -> None:
+    asked = requests_of(
+        study,
+        ["hardnet", "hardnet_gen"],
+        seeds=[0],
+        untrained=["sift"],
+        probes=["triplets_in_batch"],
+    )
+    folder = tmp_path / "reference"
+    recording = replace(study, reference=Reference(folder))
+    reference.write_reference([(recording, merged(asked, study.source))])
+    reading = replace(recording, results=tmp_path / "empty", reading=True)
+    reading.reference.__dict__["searches"] = study.reference.searches
+    read = reading.runs(
+        ["hardnet", "hardnet_gen"],
+        seeds=[0],
+        untrained=["sift"],
+        probes=["triplets_in_batch"],
+    )
+    pd.testing.assert_frame_equal(pd.DataFrame(read), pd.DataFrame(runs))
+    pd.testing.assert_frame_equal(read.curves, runs.curves)
+    for name, arrays in runs.arrays("triplets_in_batch").items():
+        for key, array in read.arrays("triplets_in_batch")[name].items():
+            np.testing.assert_array_equal(array, arrays[key])
+    # pandas alone opens it.
+    assert set(pd.read_csv(folder / "metrics.csv")["run"]) == set(runs["run"])
+    assert set(pd.read_csv(folder / "sets.csv")["role"]) >= {"train_and_test", "reserve"}
+
+
+def test_one_recipe_has_one_name(study: Study) -> None:
+    first, second = (
+        requests_of(study, ["hardnet"], seeds=[0]),
+        requests_of(study, ["hardnet"], seeds=[0]),
+    )
+    renamed = [replace(request, method="mine") for request in second]
+    with pytest.raises(ValueError, match="one recipe: give it one name"):
+        merged([*first, *renamed], study.source)
+
+
+def test_a_variant_trains_at_the_rate_that_its_row_names(study: Study) -> None:
+    rows = variants("hardnet", {"margin 2": {"loss": part("hinge", margin=2.0)}}, rate_of="hardnet")
+    [variant] = requests_of(study, rows, seeds=[0])
+    assert variant.method == "hardnet, margin 2"
+    assert variant.rate == one(study).rate
+    alone = variants("hardnet", {"margin 2": {"loss": part("hinge", margin=2.0)}})
+    with pytest.raises(Refused, match=r"no learning rate of 'hardnet, margin 2' .* search it with"):
+        study.runs(alone, seeds=[0])
+
+
+def test_a_list_of_seeds_replaces_the_profiles() -> None:
+    opened = open_study(seeds=[7])
+    assert opened.table_seeds == opened.grid_seeds == opened.test_seeds == (7,)
+
+
+def test_runs_on_photographs_that_are_not_here_say_what_to_do() -> None:
+    opened = open_study("adasample/table3", "evening", "photos", seeds=[9876])
+    with pytest.raises(
+        Refused, match=r'name their folder in the notebook.s first cell, data = "photos:'
+    ):
+        opened.runs(["hardnet_aug_gen"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"profile": "slow"}, "unknown profile 'slow'"),
+        ({"profile": 3}, "profile is a text"),
+        ({"data": ""}, "data is a text"),
+        ({"data": "nowhere"}, "is no folder"),
+        ({"data": "scenes"}, "there is no reference of quick with scenes"),
+        ({"results": ""}, "results is a text"),
+        ({"results": "results/reference"}, "names the committed reference"),
+        ({"results": "README.md"}, "is no folder"),
+        ({"seeds": []}, "seeds is a list"),
+        ({"seeds": [1, 1]}, "seeds is a list"),
+        ({"seeds": [True]}, "seeds is a list"),
+        ({"seeds": [-1]}, "seeds is a list"),
+        ({"seeds": 3}, "seeds is a list"),
+        ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"real": "nowhere"}, "nowhere"),
+        ({"real": 2024}, "real is the path of a folder"),
+    ],
+)
+def test_a_parameter_is_refused_in_one_line(parameters: Mapping, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        open_study("a/b", **parameters)
+    assert said in str(refused.value)
+    [line] = refused.value._render_traceback_()
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ({"methods": ["hardnett"]}, "unknown recipe 'hardnett'"),
+        ({"methods": "hardnet"}, "methods is a list of names: give ['hardnet']"),
+        ({"untrained": ["surf"]}, "unknown descriptor 'surf'"),
+        ({"checkpoints": "a.pth"}, "checkpoints is a list of files"),
+        ({"checkpoints": ["nowhere.pth"]}, "nowhere.pth"),
+    ],
+)
+def test_a_request_is_refused_in_one_line(study: Study, call: Mapping, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        study.runs(**call)
+    assert said in str(refused.value)
+
+
+def a_mean(values: list[float], measure: str = "fpr95", method: str = "a") -> pd.DataFrame:
+    about = {"method": method, "optimizer": "sgd", "data": "d", "train": "t", "test": "u"}
+    rows = [
+        {**about, "seed": seed, "stage": np.nan, "measure": measure, "value": value}
+        for seed, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_mean_within_the_prediction_interval_is_reproduced() -> None:
+    theirs = a_mean([1.0, 1.1, 0.9, 1.05, 0.95])
+    assert reference.reproduction(a_mean([1.02, 0.98, 1.0, 1.1, 0.93]), theirs) == (1, 1)
+    assert reference.reproduction(a_mean([2.0, 2.1, 1.9, 2.05, 1.95]), theirs) == (0, 1)
+
+
+def test_a_single_run_is_compared_by_the_pooled_spread() -> None:
+    several = a_mean([1.0, 1.1, 0.9, 1.05, 0.95])
+    theirs = pd.concat([several, a_mean([1.0], method="b")])
+    ours = pd.concat([several, a_mean([1.1], method="b")])
+    assert reference.reproduction(ours, theirs) == (2, 2)
+    far = pd.concat([several, a_mean([3.0], method="b")])
+    assert reference.reproduction(far, theirs) == (1, 2)
+
+
+def test_average_precision_is_compared_in_points() -> None:
+    theirs = a_mean([80.0, 81.0, 79.0], "image_pairs.ap.3")
+    assert reference.reproduction(a_mean([80.5, 79.5, 81.5], "image_pairs.ap.3"), theirs) == (1, 1)
+    assert reference.reproduction(a_mean([90.0, 91.0, 89.0], "image_pairs.ap.3"), theirs) == (0, 1)
