@@ -65,6 +65,8 @@ class Recipe:
         budget: how long the authors train; the ``paper`` profile follows it.
         rate_of: the method whose search of learning rates gives this one its rate; None searches its
             own. It is no axis: a recipe at a rate is the same recipe wherever the rate is from.
+        fixed: "rate", "schedule" or both, where a profile must leave them as the recipe states them. It
+            is no axis either.
     """
 
     label: str
@@ -84,10 +86,11 @@ class Recipe:
     regularizers: tuple[Part, ...] = ()
     reduction: str = "mean"
     rate_of: str | None = None
+    fixed: tuple[str, ...] = ()
 
 
 # What a recipe is called, and where its rate is from: no choices of the method itself.
-_NO_AXES = ("label", "rate_of")
+_NO_AXES = ("label", "rate_of", "fixed")
 # The axes of what a step minimises (`lib.objective`), but for the choice and the weight of pairs.
 _LOSS = ("distance", "positive", "negatives", "loss", "regularizers", "reduction")
 # New values by axis of a recipe; a mapping changes options of the axis's current part.

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from lib.study.artefacts.hynet import MEASURED, VARIANTS
 from test_dsm_probes import TINY, size, subject_of
 from torch import Tensor
 
@@ -23,10 +22,16 @@ from lib.benchmarks.subject import Subject, describe
 from lib.data.patchset import PatchSet
 from lib.losses.descriptions import descriptions
 from lib.objective import build as build_objective
-from lib.recipes import HYNET, RECIPES, Recipe, part, replace_options
+from lib.recipes import HYNET, RECIPES, Recipe, hybrid, part, replace_options
 from lib.training import train
 
-MAGNITUDES = tuple(MEASURED.values())
+# HyNet's L_A and L_B (Eq. 9), on the Euclidean distance.
+MIXED = replace(hybrid(HYNET, 0.0), loss=part("mixed_hinge", margin=1.0))
+STACKED = replace(MIXED, loss=part("stacked_hinge"))
+MAGNITUDES = (
+    *("hardnet_aug", "dsm_aug", "adasample_aug_gen", "sosnet_aug"),
+    *("hynet_aug", "hynet_mixed", "hynet_stacked"),
+)
 NORMS = ("frn", "instance", "batch")
 PAIRS = TINY.budget.batch_pairs
 
@@ -37,7 +42,7 @@ def with_norm(norm: str, **changed: object) -> Recipe:
 
 @pytest.fixture(scope="module")
 def subjects(small_set: PatchSet) -> dict[str, Subject]:
-    known = {**RECIPES, **VARIANTS}
+    known = {**RECIPES, "hynet_mixed": MIXED, "hynet_stacked": STACKED}
     rows = {name: recipes.at_rate(known[name], 0.05) for name in MAGNITUDES}
     rows |= {norm: recipes.at_rate(with_norm(norm), 0.005) for norm in NORMS}
     rows["hynet_aug"] = rows["frn"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from safetensors import safe_open
 from lib.features import networks
 from lib.features.networks import find, folded
 from lib.models.exported import NETWORKS
-from lib.study import records
 
 # Terms of the photographs that the committed networks were trained on.
 TERMS = (
@@ -113,7 +113,7 @@ def test_a_committed_network_has_a_record_and_a_card_that_agrees_with_it(key: st
     folder = networks.NETWORKS / key
     with safe_open(folder / networks.WEIGHTS, "pt") as file:
         metadata = file.metadata()
-    saved_record = records.read(folder / networks.RECORD)
+    saved_record = json.loads((folder / networks.RECORD).read_text(encoding="utf-8"))
     assert saved_record["weights"] == metadata["weights"]
     assert {*saved_record["metrics"]} >= {"herzjesu", "sacre_coeur"}, "the places that are held out"
     assert not {*saved_record["metrics"]} & {*metadata["train_set"].split("+")}

@@ -84,4 +84,5 @@ def test_images_are_averaged_over_sequences_and_seeds(numbers):
     assert cells["dsm_aug", "blur", 3] == pytest.approx(42 + 1 - 2 * 3)
     assert cells["sift", "light", 6] == pytest.approx((20 + 1 - 2 * 6) / 2)
     assert cells["sift", "mean", 6] == pytest.approx((20 + 1 - 2 * 6) * 0.9)
+    assert by_image["nuisance"].cat.categories[-1] == "mean"
     assert len(cells) == 2 * (len(NUISANCES) + 1) * 5

@@ -36,7 +36,7 @@ class L2NetLoss(nn.Module):
         described = triplets.descriptions
         if not described.maps:
             raise ValueError(
-                "L2-Net's loss takes feature maps too: give descriptors and maps as they come from the raw "
+                "L2-Net's loss takes feature maps too: give descriptors and maps as they come from raw "
                 "of a network that returns them, e.g. lib.models.l2net_maps"
             )
         # The 2 of 2 − D changes no softmax.

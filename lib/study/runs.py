@@ -362,15 +362,20 @@ class Study:
         return requests
 
     def _at_profile(self, name: str, recipe: Recipe) -> Recipe:
-        """Return a recipe at the rate that its search found, and with the profile's schedule."""
+        """Return a recipe at the rate that its search found, and with the profile's schedule, unless the
+        recipe fixes them."""
         if self.profile.search is None:
             return recipe
-        if self.searched is not None:
+        schedule = None if "schedule" in recipe.fixed else self.profile.schedule
+        if "rate" in recipe.fixed:
+            rate = recipe.optimizer.options["lr"]
+        elif self.searched is None:
+            rate = self.rate(recipe.rate_of or name)
+        else:
+            rate = 1.0
             if recipe.rate_of is None:
                 self.searched[name] = recipe
-            return at_rate(recipe, 1.0, self.profile.schedule)
-        rate = self.rate(recipe.rate_of or name)
-        return at_rate(recipe, rate, self.profile.schedule)
+        return at_rate(recipe, rate, schedule)
 
     def _default_measures(self, train_sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
         sets = [name for name in self.tests if name not in train_sets]

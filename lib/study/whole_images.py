@@ -74,14 +74,15 @@ def by_image(numbers: pd.DataFrame, score: str = "score") -> pd.DataFrame:
 
     Returns:
         Tidy, a row a value: method, label, nuisance, image (2 to 6), value. The nuisance "mean" is over
-        all sequences.
+        all sequences, and the last of the categories.
     """
     part = single(numbers, score)["part"]
     names = parts_of(numbers, score)
     tidy = numbers.melt(var_name="key", ignore_index=False).reset_index()
     tidy[["sequence", "image"]] = tidy["key"].str.extract(rf"^({score}\.[^.]+)\.(\d)$")
     tidy = tidy.dropna(subset="sequence").astype({"image": int})
-    tidy["nuisance"] = pd.Categorical(tidy["sequence"].map(part).map(names), [*names.values(), "mean"])
+    tidy["nuisance"] = tidy["sequence"].map(part).map(names)
     both = pd.concat([tidy, tidy.assign(nuisance="mean")])
     keys = [*METHOD, "nuisance", "image"]
-    return both.groupby(keys, sort=False, observed=True)["value"].mean().reset_index()
+    means = both.groupby(keys, sort=False)["value"].mean().reset_index()
+    return means.assign(nuisance=pd.Categorical(means["nuisance"], [*names.values(), "mean"]))

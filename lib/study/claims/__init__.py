@@ -129,8 +129,6 @@ def in_print(pair: pd.Series) -> tuple[float, str]:
     # A printed gain is itself a difference.
     alone = pair["provenance"].endswith("gain") and GAIN not in pair["rival"]
     apart = method if alone else (method - rival).dropna()
-    # Decimal digits are not binary: two printed values can differ by a rounding error.
-    apart = apart.round(9)
     right = SIDES[pair["direction"]](apart, ALIKE.get(pair["unit"], 1.0))
     effect = _best(apart, pair["direction"]) if pair["over"] == "any" else apart.mean()
     return _shown(float(effect), pair["unit"]), f"{int(right.sum())} of {len(right)}"
