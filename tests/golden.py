@@ -1,10 +1,10 @@
 """Golden values: losses of 20 steps of training, and measures of one small input, as committed.
 
-They guard two promises. A run of training is current as long as `lib.training.NUMERICS` is, and a measure
-as long as its module's number in `lib.benchmarks.MEASURES` is. So whoever changes what training or a
-measure computes raises that number, and writes the golden values anew:
+They guard two promises. A run of training is current as long as `lib.training.NUMERICS` is, and a
+measure as long as its module's number in `lib.benchmarks.MEASURES` is. So whoever changes what training
+or a measure computes raises that number, and writes the golden values anew:
 
-    python tests/golden.py
+    python tests/golden.py [CASE …]
 
 `test_golden.py` compares.
 """
@@ -19,7 +19,7 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -34,8 +34,22 @@ import torch
 from lib import profiles, training
 from lib.benchmarks import MEASURES
 from lib.benchmarks.subject import Subject, describe, of_signs
-from lib.recipes import ACROSS, DSM, HYNET, RECIPES, TURNED, WITHIN, Budget, Recipe, adasample
-from lib.recipes import at_rate, hybrid, part, replace_options
+from lib.recipes import (
+    ACROSS,
+    DSM,
+    HYNET,
+    RECIPES,
+    TURNED,
+    WITHIN,
+    Budget,
+    Recipe,
+    adasample,
+    at_rate,
+    changed,
+    hybrid,
+    part,
+    replace_options,
+)
 
 FOLDER = Path(__file__).parent
 
@@ -43,7 +57,7 @@ FOLDER = Path(__file__).parent
 # repeat are shuffled anew every four steps.
 PAIRS, STEPS, CLASSES = 16, 20, 75
 SHOWN = (1, 2, 5, 10, 20)
-# TCDesc's neighbours, a smaller share of these small batches, so that not all λ are at their upper limit.
+# TCDesc's neighbours are a smaller share of these small batches, so that not all λ are at their limit.
 NEIGHBOURS = 5
 IN_FLOAT32 = "step 2 in float32"
 # Of a recipe's own learning rate. At the whole rate, 20 steps turn the last digit of float64 into the
@@ -172,25 +186,19 @@ CHANGES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
 }
 
 
-def changed(recipe: Recipe, changes: Mapping[str, object]) -> Recipe:
-    """Return a recipe with a few axes changed, as in `CHANGES`."""
-    axes = {
-        axis: replace_options(getattr(recipe, axis), **choice) if isinstance(choice, dict) else choice
-        for axis, choice in changes.items()
-    }
-    return replace(recipe, **axes)
-
-
 def recipes() -> dict[str, Recipe]:
     """Return what is trained, by name: every recipe, AdaSample by λ and loss, and `CHANGES`."""
     cases = dict(RECIPES)
     for lam, loss in ((0.0, "AHT"), (2.0, "HT"), (float("inf"), "AHT"), (float("inf"), "HT")):
         cases[f"adasample: λ = {lam:g}, {loss}"] = adasample(lam, loss, generate=False)
     fewer = {"positive": {"neighbours": NEIGHBOURS}}
-    cases |= {name: changed(RECIPES[name], fewer) for name in ("tcdesc_hn_aug", "tcdesc_dsm_aug")}
+    cases |= {
+        name: changed(RECIPES[name], RECIPES[name].label, fewer)
+        for name in ("tcdesc_hn_aug", "tcdesc_dsm_aug")
+    }
     for name, choices in CHANGES.items():
         for shown, changes in choices.items():
-            cases[f"{name}: {shown}"] = changed(cases[name], changes)
+            cases[f"{name}: {shown}"] = changed(cases[name], shown, changes)
     return cases
 
 
@@ -229,7 +237,7 @@ def losses(recipe: Recipe, steps: int = STEPS) -> list[float]:
 
 
 def golden_losses(name: str) -> dict[str, float]:
-    """Return the losses of a case of `recipes`: of the steps `SHOWN` in float64, of the second in float32."""
+    """Return a case's losses: those of the steps `SHOWN` in float64, and of the second in float32."""
     recipe = recipes()[name]
     with in_float64():
         wide = losses(recipe)
@@ -259,7 +267,7 @@ def by_network(name: str, recipe: str, changes: Mapping[str, object] | None = No
     """Measure or analyse a network that a recipe trained, in float64; on patches with labelled pairs or,
     for an analysis, on those that it was trained on."""
     with in_float64():
-        subject = trained(changed(RECIPES[recipe], changes or {}))
+        subject = trained(changed(RECIPES[recipe], recipe, changes or {}))
         if hasattr(module(name), "probe"):
             return module(name).probe(subject, _trained_on())
         return module(name).measure(subject, inputs.labelled_set())
@@ -394,8 +402,8 @@ def flattened(value: object, name: str) -> Iterator[tuple[str, object]]:
 
 
 def summarised(array: np.ndarray) -> dict[str, float]:
-    """Return an array's lengths, its number of finite values, their mean and standard deviation, and their
-    mean weighted by a wave, in which their order counts."""
+    """Return an array's lengths, its number of finite values, their mean and standard deviation, and
+    their mean weighted by a wave, in which their order counts."""
     lengths = {f"length.{axis}": length for axis, length in enumerate(array.shape)}
     if array.dtype.kind == "U":
         return lengths
@@ -422,8 +430,8 @@ def differences(name: str, was: Mapping[str, float], now: Mapping[str, float]) -
 
 
 # Values differ by processor: those of training in float64 in the tenth digit after 20 steps, those in
-# float32 in the fifth, and generated positives, which lie close to their anchors, in the fourth. COLMAP's
-# models lose more digits than other measures.
+# float32 in the fifth, and generated positives, which lie close to their anchors, in the fourth.
+# COLMAP's models lose more digits than other measures.
 STEPS_APART, SECOND_STEP_APART, GENERATED_APART = 1e-8, 1e-4, 1e-3
 MEASURES_APART, MODELS_APART = 1e-5, 1e-3
 # Processors differ by a keypoint or two, and so by a match or two of a hundred.
@@ -448,7 +456,7 @@ def digest(version: object, values: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# For each file: what it guards, the versions by case, and the function that computes a case.
+# The files by what they guard.
 FILES = {
     "training": FOLDER / "golden_training.json",
     "measures": FOLDER / "golden_measures.json",
@@ -475,26 +483,33 @@ def read(kind: str) -> dict[str, dict]:
     return json.loads(FILES[kind].read_text()) if FILES[kind].exists() else {}
 
 
-def main() -> None:
-    """Compute all golden values and write them, unless values changed and their version did not."""
-    refused = []
-    for kind, file in FILES.items():
+def main(asked: Sequence[str] = ()) -> None:
+    """Compute golden values and write them, unless values changed and their version did not.
+
+    Args:
+        asked: names of cases; without any, all cases are computed.
+    """
+    refused, contents = [], {}
+    for kind in FILES:
         held, made = read(kind), {}
         for name in names(kind):
-            version, values = version_of(kind, name), compute(kind, name)
             was = held.get(name)
-            told = differences(name, was["values"], values) if was else []
+            if was and asked and name not in asked:
+                made[name] = was
+                continue
+            version, values = version_of(kind, name), compute(kind, name)
             if was and version == was["version"]:
+                refused += differences(name, was["values"], values)
                 # Values that differ by rounding alone stay as they are.
                 values = was["values"]
-                refused += told
             made[name] = {"version": version, "values": values, "digest": digest(version, values)}
-        if not refused:
-            file.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+        contents[kind] = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
     if refused:
         where = "raise NUMERICS in lib/training.py, or the module's number in lib/benchmarks/__init__.py"
         sys.exit("\n".join([*refused, f"Nothing was written: if these changes are meant, {where}."]))
+    for kind, content in contents.items():
+        FILES[kind].write_text(content)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

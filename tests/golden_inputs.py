@@ -128,7 +128,7 @@ def w1bs_pairs() -> dict[tuple[str, str], PatchPair]:
 
 
 def homography_sequences(folder: Path) -> list[HomographySequence]:
-    """Write two sequences of a texture in Oxford's layout, of a blur and of a viewpoint, and open them."""
+    """Write two sequences of a texture in Oxford's layout, a blur and a viewpoint, and open them."""
     rng, sequences = np.random.default_rng(4), []
     for name in ("blur_cloth", "viewpoint_cloth"):
         image = cv2.GaussianBlur(rng.uniform(0, 255, (200, 240)), (0, 0), 1.8)

@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from lib.statistics import holm
-from lib.study.claims import FLOOR, PAPERS, SIDES, effects, pairs, read
+from lib.study.claims import FLOOR, PAPERS, SIDES, effects, in_print, pairs, read
 from lib.study.printed import PRINTED
 
 ROWS = read()
@@ -119,6 +119,9 @@ def test_printed_effects_and_counts_are_those_of_the_printed_tables():
     for _, pair in PRINTED_PAIRS.iterrows():
         effect, apart = literal_effect(pair)
         assert pair["printed_effect"] == pytest.approx(effect, abs=6e-5), pair["id"]
+        computed, cells = in_print(pair)
+        assert computed == pytest.approx(effect, abs=1e-9), pair["id"]
+        assert pair["counted"] in ("", cells), pair["id"]
         if pair["counted"]:
             sign = {"lower": -1, "not higher": -1, "higher": 1, "not lower": 1}[pair["direction"]]
             least = 1e-9 if pair["direction"] in ("lower", "higher") else -1e-9
@@ -432,6 +435,10 @@ def test_points_gains_signs_bounds_and_spreads():
     [got] = effects(bound, runs).to_dict("records")
     cells = runs.query("method == 'm'").groupby(["train", "test"])["value"].mean()
     assert [got["effect"], got["share"]] == pytest.approx([cells.mean(), (cells > 4).mean()])
+
+    by_cell = runs.pivot_table("value", ["train", "test"], "method")
+    [got] = effects(points.assign(bound="1.5"), runs).to_dict("records")
+    assert got["share"] == pytest.approx((by_cell["m"] - by_cell["r"] > 1.5).mean())
 
     spread = points.assign(over="spread", unit="ratio", measure=measure)
     deviations = runs.groupby(["method", "train", "test"])["value"].var().groupby("method").mean() ** 0.5

@@ -10,14 +10,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from resumed_training import resumed
 from literal_dsm import MovingHistogram
+from resumed_training import resumed
 
-from lib import objective, profiles
+from lib import objective, parts, profiles
 from lib.data.patchset import PatchSet
 from lib.losses import cdf
 from lib.losses.descriptions import Descriptions, Triplets, drawn
-from lib.recipes import Budget, find, replace_options
+from lib.recipes import Budget, find, part, replace_options
 from lib.training import part_state, train
 
 TINY = replace(
@@ -222,3 +222,9 @@ def test_training_in_bfloat16_keeps_the_histogram_in_float32(name: str, small_se
     assert state["histogram"].sum().item() == pytest.approx(1, abs=1e-5)
     assert all(0 < weight < 1 for weight in trained.curve["mean_weight"])
     assert set(trained.curve["beyond_share"]) == {0.0}
+
+
+def test_a_loss_may_be_nested_in_another():
+    dsm = find("dsm_aug")
+    unmixed = part("unmixed", loss=dsm.loss, distance=dsm.distance)
+    assert isinstance(parts.build("loss", unmixed).loss, cdf.Histogram)

@@ -40,7 +40,7 @@ from lib.data.hpatches.tasks import open_split
 from lib.data.synthetic import SequencesSize
 from lib.features.detectors import oriented
 from lib.features.keypoints import Keypoints, local_affine, transfer
-from lib.study.open import REFERENCE
+from lib.study.runs import REFERENCE
 
 SHAPE = (120, 160)
 IDENTITIES = np.stack([np.eye(3)] * 5)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_study import training_job
+from small_study import make_one, name_of, requests_of
 
 from lib.commands import hpatches, study
 from lib.data.hpatches import RELEASE, TASKS
@@ -21,10 +21,8 @@ from lib.data.synthetic import SequencesSize
 from lib.data.synthetic.photographs import packaged_photographs
 from lib.profiles import find
 from lib.recipes import Budget
-from lib.study.artefacts import together
-from lib.study.jobs import Job, Setting, record_status
-from lib.study.open import open_study
-from lib.study.runs import carry_out
+from lib.study import Study, open_study
+from lib.study.requests import Refused, Request
 
 SMALL = SequencesSize(
     longest_side=200, patches_per_sequence=24, pairs=60, queries=12, distractors=40, seed=1
@@ -105,20 +103,18 @@ def real_source(real: Path, tmp_path: Path) -> Source:
     return open_source(str(real), tmp_path / "data", find("quick").mini, SMALL)
 
 
-def test_a_study_without_the_release_leaves_out_its_artefacts(
+def test_a_study_without_the_release_leaves_out_what_needs_it(
     real: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.rmtree(real / RELEASE)
     real_source(real, tmp_path)
-    arguments = ["--data", str(real), "--results", str(tmp_path), "--plan", "--only"]
-    assert study.main([*arguments, "*[2y]"]) == 0
+    arguments = ["--profile", "paper", "--data", str(real), "--results", str(tmp_path), "--plan"]
+    assert study.main([*arguments, "--only", "adasample/t*[2y]"]) == 0
     stdout = capsys.readouterr().out
     assert "left out: adasample/table2, since" in stdout
     assert "holds no hpatches-release with tasks" in stdout
     planned = [line.split()[0] for line in stdout.splitlines() if line.startswith("adasample/")]
     assert planned == ["adasample/theory"]
-    assert study.main([*arguments, "adasample/*2"]) == 1
-    assert "leaves no artefact" in capsys.readouterr().err
 
 
 def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, tmp_path: Path) -> None:
@@ -130,14 +126,12 @@ def test_real_sequences_are_found_one_and_two_levels_below(made: HPatchesSets, t
     opened = open_study(real=str(tmp_path))
     folders = opened.source.real_hpatches.homographies
     assert [path.name for path in folders] == ["i_coins", "v_coins"]
-    with pytest.raises(FileNotFoundError, match=r"photos' is no folder with homography sequences"):
+    with pytest.raises(Refused, match=r"photos' is no folder with homography sequences"):
         open_study(real=str(tmp_path / "photos"))
-    with pytest.raises(FileNotFoundError, match=r"tfeat\.params"):
-        together.ranking(opened, [tmp_path / "tfeat.params"])
 
 
 @pytest.fixture(scope="module")
-def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Setting, Job]:
+def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Request, str]:
     """A run of four steps on HPatches' own patches, measured on the other side of the split."""
     profile = replace(
         find("quick"),
@@ -147,59 +141,56 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
         sequences=SMALL,
     )
     source = replace(open_source("mini", made.folder, profile.mini, SMALL), own_hpatches=made)
-    setting = Setting(profile, source, tmp_path_factory.mktemp("results"))
-    opened = open_study()
-    job = training_job(opened, "adasample_aug_gen", "mini-hp-a-train", 0)
-    job = replace(job, measures=(("hpatches", "mini-hp-a"),), probes=())
-    path = carry_out(job, setting)
-    assert record_status(job, setting).state == "complete"
-    return path, setting, job
+    opened = replace(open_study(), profile=profile, source=source)
+    opened = replace(opened, results=tmp_path_factory.mktemp("results"), reading=False)
+    tested = {"hpatches": ["mini-hp-a"]}
+    [request] = requests_of(
+        opened,
+        ["adasample_aug_gen"],
+        seeds=[0],
+        places=["mini-hp-a-train"],
+        measures=tested,
+        tested=False,
+    )
+    return opened, request, make_one(opened, request)
 
 
 def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(trained) -> None:
-    path, *_ = trained
-    measured = json.loads(path.read_text())["metrics"]["mini-hp-a"]["hpatches"]
+    opened, _, name = trained
+    measured = opened.store.find(name).metrics["hpatches", "mini-hp-a"]["values"]
     assert {"verification", "matching", "retrieval", "retrieval.pools"} <= set(measured)
     assert all(0 <= value <= 100 for value in measured.values())
 
 
-@pytest.mark.parametrize(
-    ("changed", "half", "state", "kind"),
-    [
-        ("mini-hp-a", "code", "incomplete", "stale"),
-        ("mini-hp-a", "content", "incomplete", "lacking"),
-        ("mini-hp-a-train", "code", "older code", ""),
-        ("mini-hp-a-train", "content", "missing", ""),
-    ],
-)
 def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
-    trained, monkeypatch: pytest.MonkeyPatch, changed: str, half: str, state: str, kind: str
+    trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, setting, job = trained
-    digest = Source.digest
+    opened, request, name = trained
+    run, digest = opened.store.find(name), Source.digest
 
-    def changed_digest(source: Source, name: str) -> str:
-        current = digest(source, name)
-        if name != changed:
-            return current
-        return f"{current[:8]}00000000" if half == "code" else f"00000000{current[8:]}"
+    def with_other(changed: str) -> None:
+        monkeypatch.setattr(
+            Source, "digest", lambda own, asked: "0" * 8 if asked == changed else digest(own, asked)
+        )
 
-    assert record_status(job, setting).state == "complete"
-    monkeypatch.setattr(Source, "digest", changed_digest)
-    status = record_status(job, setting)
-    assert status.state == state
-    assert not kind or getattr(status, kind) == (("hpatches", changed),)
+    with_other("mini-hp-a")
+    assert run.lacks(request, opened.source) == [("hpatches", "mini-hp-a")]
+    assert name_of(opened, request) == name
+    with_other("mini-hp-a-train")
+    assert run.lacks(request, opened.source) == []
+    assert name_of(opened, request) != name
 
 
 def test_written_descriptors_score_as_they_were_measured(
     trained, made: HPatchesSets, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, *_ = trained
+    opened, _, name = trained
+    path = opened.store.json_path(name)
     out, numbers = tmp_path / "descriptors", tmp_path / "numbers.json"
-    assert hpatches.main(["describe", str(made.root), str(out), "--record", str(path)]) == 0
+    assert hpatches.main(["describe", str(made.root), str(out), "--run", str(path)]) == 0
     assert sorted(p.name for p in (out / "v_coins").iterdir()) == sorted(f"{f}.csv" for f in FILES)
     score = ["score", str(made.root), str(out), "--split", "a", "--json", str(numbers)]
     assert hpatches.main(score) == 0
-    measured = json.loads(path.read_text())["metrics"]["mini-hp-a"]["hpatches"]
+    measured = opened.store.find(name).metrics["hpatches", "mini-hp-a"]["values"]
     assert json.loads(numbers.read_text()) == pytest.approx(measured, abs=1e-5)
     assert f"{measured['matching']:.2f}" in capsys.readouterr().out

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 from kornia import feature
-from lib.study.artefacts import together
-from lib.study.artefacts.rows import published_jobs
-from lib.study.jobs import configuration, record_path
-from lib.study.open import open_study
+from small_study import requests_of
 from torch import Tensor, nn
 from torch.nn import functional
 
 from lib.features import networks
 from lib.models import l2net_binary, published, tfeat
+from lib.study import open_study
+from lib.study.descriptors import published as published_requests
+from lib.study.requests import configuration
 
 State = dict[str, Tensor]
 
@@ -196,31 +196,30 @@ def test_a_row_is_identified_by_its_files_content_not_its_path(checkpoint, tmp_p
     copy = tmp_path / "elsewhere" / checkpoint.name
     copy.parent.mkdir()
     shutil.copy(checkpoint, copy)
-    (original,), (copied,) = (published_jobs(study, [path]) for path in (checkpoint, copy))
+
+    def row(path):
+        [(request, _)] = published_requests([path])
+        return request, configuration(request, study.source)
+
+    original, config = row(checkpoint)
     assert original.label == "tfeat (published)"
-    assert record_path(original, study) == record_path(copied, study)
-    assert str(tmp_path) not in str(configuration(original, study))
+    assert row(copy)[1] == config
+    assert str(tmp_path) not in str(config)
     save(copy, random_state(tfeat.TFeat(), seed=2))
-    (changed,) = published_jobs(study, [copy])
-    assert record_path(changed, study) != record_path(original, study)
+    assert row(copy)[1] != config
 
 
 def test_an_exported_network_is_not_measured_on_its_training_sets(tmp_path):
     path = tmp_path / "mine" / networks.WEIGHTS
     path.parent.mkdir()
-    config = {"recipe": {"model": {"name": "tfeat", "options": {}}}, "profile": {"width": 1.0}}
-    record = {"config": config, "label": "Mine", "train_set": "mini-a+mini-c", "weights": "0" * 64}
-    networks.save(path, tfeat.TFeat(), record)
-    (job,) = published_jobs(open_study(), [path])
-    assert {name for _, name in (*job.measures, *job.probes)} == {"mini-b"}
+    config = {"recipe": {"model": {"name": "tfeat", "options": {}}}, "size": {"width": 1.0}}
+    run = {"config": config, "label": "Mine", "train": "mini-a+mini-c", "weights": "0" * 64}
+    networks.save(path, tfeat.TFeat(), run)
+    [request] = requests_of(open_study(), checkpoints=[path])
+    assert {name for _, name in request.measures} == {"mini-b"}
 
 
 def test_a_row_is_measured_as_sift_is(checkpoint):
-    study = open_study()
-    (job,) = published_jobs(study, [checkpoint])
-    sift = together.ranking(study)[0]
-    assert set(job.measures) < set(sift.measures)
-    assert job.probes == sift.probes
-    in_ranking = together.ranking(study, [checkpoint])
-    assert [job.label for job in in_ranking[:3]] == ["SIFT", "RootSIFT", "tfeat (published)"]
-    assert in_ranking[2].measures == sift.measures
+    options = {"untrained": ["sift"], "measures": ["set_statistics"]}
+    sift, network = requests_of(open_study(), checkpoints=[checkpoint], **options)
+    assert network.measures == sift.measures

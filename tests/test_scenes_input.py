@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
-from lib.study.artefacts.searches import pairs_of_sets
 
 from lib.data.cameras import Camera, write_strecha_camera
 from lib.data.scenes.places import read_places
 from lib.data.scenes.prepared import prepare, reconstruction
 from lib.data.sources import open_source
 from lib.data.synthetic import SyntheticSize
+from lib.study.searches import pairs_of_sets
 
 SIZE = (64, 48)
 

@@ -8,23 +8,18 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from forked import FORKING, fork_tasks
 from small_files import photo_folder, write_set
 
-from lib.data import sources, states
-from lib.data.sources import Source, open_source
-from lib.data.states import write_manifest
+from lib.data import sources
+from lib.data.sources import open_source
 from lib.data.synthetic import SyntheticSize
 from lib.data.synthetic import scenes as writing
-from lib.digests import value_digest
-from lib.study.pool import prepare
 
 SMALL = SyntheticSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
 
@@ -67,37 +62,23 @@ def test_digests_distinguish_sets_and_sizes_and_write_nothing(tmp_path: Path) ->
     source = open_source("mini", folder, SMALL)
     digests = [source.digest(name) for name in (*source.sets, *source.reserve)]
     assert len(set(digests)) == 5
-    assert all(len(digest) == 16 for digest in digests)
+    assert all(len(digest) == 8 for digest in digests)
     assert open_source("mini", tmp_path / "other", SMALL).digest("mini-a") == digests[0]
     reseeded = open_source("mini", folder, replace(SMALL, seed=1))
     assert reseeded.digest("mini-a") != digests[0]
     assert not folder.exists()
 
 
-def test_a_digest_has_a_half_of_content_and_a_half_of_code(
-    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def halves(source: Source, name: str) -> tuple[str, str]:
-        digest = source.digest(name)
-        assert digest == states.content_half(digest) + states.code_half(digest)
-        return states.content_half(digest), states.code_half(digest)
-
+def test_a_digest_changes_with_the_files_and_the_size_of_a_set(real: Path, tmp_path: Path) -> None:
     names = ["mini-a", "mini-hp-a", "mini-w1bs", "mini-a+mini-hp-a-train"]
     first, second = (open_source("mini", tmp_path, replace(SMALL, seed=seed)) for seed in (0, 1))
-    real_source = open_source(str(real), tmp_path, SMALL)
-    cases = [*((first, name) for name in names), (real_source, "liberty")]
-    before = [halves(*case) for case in cases]
+    before = [first.digest(name) for name in names]
+    assert len(set(before)) == len(names)
     for name in ("mini-a", "mini-a+mini-hp-a-train"):
-        content, code = before[names.index(name)]
-        assert halves(second, name) == (halves(second, name)[0], code)
-        assert halves(second, name)[0] != content
+        assert second.digest(name) != first.digest(name)
+    liberty = open_source(str(real), tmp_path, SMALL).digest("liberty")
     (real / "liberty" / "info.txt").write_text("another\n")
-    content, code = halves(open_source(str(real), tmp_path, SMALL), "liberty")
-    assert (content != before[-1][0], code) == (True, before[-1][1])
-    monkeypatch.setattr(states, "code_digest", lambda modules: value_digest(["another", *modules]))
-    for case, (content, code) in zip(cases, before, strict=True):
-        assert halves(*case)[0] == content
-        assert halves(*case)[1] != code
+    assert open_source(str(real), tmp_path, SMALL).digest("liberty") != liberty
 
 
 def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
@@ -118,38 +99,48 @@ def test_a_generation_cut_short_leaves_nothing_and_can_be_repeated(
     assert [path.name for path in tmp_path.iterdir()] == [source.scene_folder("mini-a").name]
 
 
-def preparing(folder: Path, jobs: int) -> None:
-    fork_tasks()
+ROOT = Path(__file__).resolve().parents[1]
+PREPARING = """
+import signal, sys
+from pathlib import Path
+from lib.data.sources import open_source
+from lib.data.synthetic import SyntheticSize
+from lib.study.making import prepare
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    source = open_source("mini", folder, SyntheticSize(points_per_photo=20_000))
-    with suppress(KeyboardInterrupt):
-        if jobs == 1:
-            source.load(source.sets[0])
-        else:
-            prepare(source, source.sets, jobs)
+    source = open_source("mini", Path(sys.argv[1]), SyntheticSize(points_per_photo=20_000))
+    if sys.argv[2] == "1":
+        source.load(source.sets[0])
+    else:
+        prepare(source, source.sets, 2)
+"""
 
 
-@pytest.mark.parametrize(
-    ("sent", "jobs"),
-    [(signal.SIGINT, 1), (signal.SIGTERM, 2)],
-)
-def test_an_ended_preparation_leaves_no_part_and_no_lock(
+@pytest.mark.parametrize(("sent", "jobs"), [(signal.SIGINT, 1), (signal.SIGTERM, 2)])
+def test_an_ended_preparation_leaves_nothing_that_the_next_one_stumbles_over(
     tmp_path: Path, sent: signal.Signals, jobs: int
 ) -> None:
-    process = FORKING.Process(target=preparing, args=(tmp_path, jobs))
-    process.start()
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("*.part/info.txt"))) < jobs and time.monotonic() < deadline:
+    script, folder = tmp_path / "preparing.py", tmp_path / "data"
+    script.write_text(PREPARING)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(folder), str(jobs)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob(".*.part"))) < jobs and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert process.is_alive(), "it was still preparing"
-    os.kill(process.pid, sent)
-    process.join(30)
-    assert not process.is_alive()
-    # Child processes end within moments of their parent. A folder that goes while `rglob` reads it is an
-    # error.
-    while list(tmp_path.glob(".*")) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert list(tmp_path.rglob(".*")) == []
+    assert process.poll() is None, "it was still preparing"
+    process.send_signal(sent)
+    process.wait(30)
+    time.sleep(2)
+    # What joblib ends without unwinding is removed by the next process that makes the set.
+    source = open_source("mini", folder, SMALL)
+    for name in source.sets[:jobs]:
+        source.load(name)
+    assert not list(folder.glob(".*.part"))
 
 
 @pytest.mark.parametrize("file", ["patches0000.bmp", "info.txt", "scene.json", "checksums.json"])
@@ -199,21 +190,15 @@ def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
 
 def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -> None:
     source = open_source(f"photos:{photo_folder(tmp_path / 'photos')}", tmp_path / "data", SMALL)
-    manifest = tmp_path / "manifest.json"
-    write_manifest(manifest, source.manifest(source.sets))
-    assert str(tmp_path) not in manifest.read_text()
-    recorded = open_source("photos", tmp_path / "elsewhere", SMALL, manifest=manifest)
     names = (*source.sets, *source.reserve, *source.homographies.names)
-    assert (recorded.name, recorded.sets, recorded.reserve) == (source.name, source.sets, source.reserve)
+    digests = {name: source.digest(name) for name in names}
+    recorded = open_source("photos", tmp_path / "elsewhere", SMALL, recorded=digests)
+    assert (recorded.name, recorded.sets) == (source.name, source.sets)
     assert recorded.homographies.names == source.homographies.names
-    assert [recorded.digest(name) for name in names] == [source.digest(name) for name in names]
-    for name in ("photos-a", "photos-hp-full"):
-        with pytest.raises(FileNotFoundError, match=r"photograph 0\d is not here.*--photos"):
-            recorded.load(name)
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-    source.load("photos-b")
-    reopened = open_source("photos", tmp_path / "data", SMALL, manifest=manifest)
-    assert len(reopened.load("photos-b").patches) > 20
+    assert {name: recorded.digest(name) for name in names} == digests
+    with pytest.raises(FileNotFoundError, match=r'photos-a are not on this machine.*"photos:DIR"'):
+        recorded.load("photos-a")
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_path: Path) -> None:
@@ -223,12 +208,13 @@ def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_pa
         for number in range(3):
             (folder / f"{number}.jpg").write_bytes(bytes([number]))
     source = open_source(f"scenes:{tmp_path / 'scenes'}", tmp_path / "data", SMALL)
-    manifest = tmp_path / "manifest.json"
-    write_manifest(manifest, source.manifest(source.scenes.names))
-    recorded = open_source("scenes", tmp_path / "elsewhere", SMALL, manifest=manifest)
+    digests = {name: source.digest(name) for name in source.scenes.names}
+    known = {"recorded": digests, "places": source.scenes.places}
+    recorded = open_source("scenes", tmp_path / "elsewhere", SMALL, **known)
     assert (recorded.name, recorded.sets, recorded.reserve) == (source.name, source.sets, source.reserve)
-    names = source.scenes.names
-    assert [recorded.digest(name) for name in names] == [source.digest(name) for name in names]
+    assert {name: recorded.digest(name) for name in digests} == digests
+    with pytest.raises(FileNotFoundError, match=r"church are not on this machine"):
+        recorded.load("church")
 
 
 def test_a_real_set_with_another_count_is_refused(

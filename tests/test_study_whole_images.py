@@ -68,7 +68,9 @@ def test_single_sequences_know_their_nuisance_and_what_they_show(numbers):
 
 
 def test_released_sequences_are_named_only_by_what_they_show():
-    numbers = table({("sift", "SIFT", None): {"score.bark": 1.0, "score.bark.2": 1.0, "score.zoom": 1.0}})
+    numbers = table(
+        {("sift", "SIFT", None): {"score.bark": 1.0, "score.bark.2": 1.0, "score.zoom": 1.0}}
+    )
     assert whole_images.single(numbers, "score").loc["score.bark"].tolist() == ["zoom", "bark"]
 
 

@@ -16,8 +16,7 @@ from lib.data.synthetic.imaging import Site, carried_pixels, render_views, seen_
 from lib.data.synthetic.photographs import packaged_photographs
 from lib.data.whole_images import COVISIBLE, read_eth, read_imc
 from lib.features.matches import match
-from lib.study import records
-from lib.study.open import REFERENCE
+from lib.study import open_study
 
 SMALL = ImagesSize(longest_side=120)
 RATIO, NEAR = 0.9, 4.0
@@ -122,7 +121,7 @@ def test_between_5_and_40_percent_of_sifts_matches_are_correct(
 
 
 def test_sift_registers_most_photographs_of_a_place() -> None:
-    (path,) = (REFERENCE / "quick" / "mini" / "records" / "sift").glob("*.json")
-    numbers = records.read(path)["metrics"]["mini-eth"]["sfm"]
+    numbers = open_study().reference.metrics.query("method == 'sift' and test == 'mini-eth'")
     for place in generator.PLACES:
-        assert generator.ETH.views / 2 < numbers[f"images.{place}"] <= generator.ETH.views
+        [images] = numbers.loc[numbers["measure"] == f"sfm.images.{place}", "value"]
+        assert generator.ETH.views / 2 < images <= generator.ETH.views

@@ -99,8 +99,6 @@ def parameters(name: str, study: Study) -> dict[str, object]:
     is_own = all(own.get(key) == value for key, value in at.items())
     if not is_own:
         own = {key: _empty(value) for key, value in own.items()}
-    if "seeds" in own:
-        own["seeds"] = None
     return {**own, **at}
 
 

@@ -104,8 +104,9 @@ def _role(source: Source, name: str) -> str:
 
 def _classes(source: Source, name: str) -> int | str:
     """Return how many points a set of patches shows; empty for other sets."""
-    loaded = source.load(name)
-    return len(np.unique(loaded.point_ids)) if hasattr(loaded, "point_ids") else ""
+    if name not in (*source.tested, *source.reserve):
+        return ""
+    return len(np.unique(source.load(name).point_ids))
 
 
 def _write(path: Path, frame: pd.DataFrame) -> None:

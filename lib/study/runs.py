@@ -566,7 +566,8 @@ class Plan:
         if (profile, data) != (own.profile.name, own.data):
             kept = "reference" if own.reading else str(own.results.parent)
             own = _open(name, profile, data, kept, seeds, own.device, own.jobs, own.address, None)
-        return replace(own, name=name, plan=self.asked)
+        chosen = {} if seeds is None else dict.fromkeys(SEEDS, tuple(seeds))
+        return replace(own, name=name, plan=self.asked, **chosen)
 
 
 def open_study(

@@ -206,7 +206,7 @@ def _effect(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
         row |= _interval(stats.ttest_ind(method.mean(axis=1), rivals[0].mean(axis=1), equal_var=False))
     row |= {"effect": means.mean(), "n": len(means)}
     cells = cells.stack(["test", "measure"]).dropna()
-    against = cells - float(pair["bound"]) if pair["bound"] and not rivals else cells
+    against = cells - float(pair["bound"] or 0)
     row["share"] = SIDES[pair["direction"]](against, ALIKE.get(pair["unit"], 1.0)).mean()
     if pair["over"] in ("each", "any"):
         find = {"each": _worst, "any": _best}[pair["over"]]

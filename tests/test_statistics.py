@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
 
-from lib.statistics.significance import (
+from lib.statistics import (
     binomial_error,
+    effect_sizes,
     holm,
-    mann_whitney,
+    mann_whitney_outcomes,
     power,
     vargha_delaney,
 )
@@ -21,36 +23,46 @@ runs = st.lists(coarse, min_size=2, max_size=5)
 fives = st.lists(coarse, min_size=5, max_size=5)
 
 
-# The test
+# The test's outcomes
 
 
-def test_complete_separation_of_five_and_five_has_the_values_known_by_hand():
-    result = mann_whitney([1, 2, 3, 4, 5], [6, 7, 8, 9, 10])
-    assert result["u"] == 0
-    assert result["exact"] == pytest.approx(1 / 252), "one split of ten runs into five and five"
-    assert result["asymptotic"] == pytest.approx(0.00451, abs=5e-6)  # z = 12.5 / sqrt(275 / 12)
-    assert result["continuity"] == pytest.approx(0.00609, abs=5e-6)  # z = 12 / sqrt(275 / 12)
+@pytest.fixture(scope="module")
+def outcomes() -> tuple[pd.DataFrame, pd.DataFrame]:
+    return mann_whitney_outcomes(5, 5)
 
 
-@given(lower=runs, higher=runs)
+def outcome_of(lower: list[float], higher: list[float], outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The outcomes with the statistic and the groups of ties of these runs."""
+    sizes = sorted(np.unique([*lower, *higher], return_counts=True)[1], reverse=True)
+    ties = "+".join(str(size) for size in sizes if size > 1)
+    return outcomes[(outcomes["u"] == u_by_hand(lower, higher)) & (outcomes["ties"] == ties)]
+
+
+def test_complete_separation_of_five_and_five_has_the_values_known_by_hand(outcomes) -> None:
+    listed, p = outcomes
+    [row] = listed[(listed["u"] == 0) & (listed["tied"] == 0)].index
+    assert p.loc[row, ("exact", 1)] == pytest.approx(1 / 252), "one split of ten into five and five"
+    # z = 12.5 / sqrt(275 / 12), and 12 / sqrt(275 / 12) with the continuity correction.
+    assert p.loc[row, ("normal, ties", 1)] == pytest.approx(0.00451, abs=5e-6)
+    assert p.loc[row, ("normal, continuity + ties", 1)] == pytest.approx(0.00609, abs=5e-6)
+
+
+@given(lower=fives, higher=fives)
 @settings(deadline=None, max_examples=60)
-def test_every_p_is_that_of_enumeration_or_the_formula_with_and_without_ties(lower, higher):
-    result = mann_whitney(lower, higher)
-    assert result["u"] == u_by_hand(lower, higher)
-    assert result["exact"] == pytest.approx(exact_by_hand(lower, higher))
-    assert result["asymptotic"] == pytest.approx(normal_by_hand(lower, higher, 0.0))
-    assert result["continuity"] == pytest.approx(normal_by_hand(lower, higher, 0.5))
+def test_every_p_is_that_of_enumeration_or_the_formula(outcomes, lower, higher) -> None:
+    listed, p = outcomes
+    rows = outcome_of(lower, higher, listed)
+    exact = exact_by_hand(lower, higher)
+    [row] = rows[np.isclose(rows["at_most"], exact)].index[:1]
+    assert p.loc[row, ("exact", 1)] == pytest.approx(exact)
+    for form, correction in (("normal, ties", 0.0), ("normal, continuity + ties", 0.5)):
+        assert p.loc[row, (form, 1)] == pytest.approx(normal_by_hand(lower, higher, correction))
 
 
-def test_each_column_is_tested_by_itself_even_if_only_one_has_ties():
-    draw = np.random.default_rng(0)
-    lower, higher = draw.normal(size=(5, 3)), draw.normal(size=(4, 3)) + 1
-    lower[:, 1], higher[:, 1] = lower[:, 1].round(), higher[:, 1].round()
-    result = mann_whitney(lower, higher)
-    for column in range(3):
-        alone = mann_whitney(lower[:, column], higher[:, column])
-        for name in ("u", "exact", "asymptotic", "continuity"):
-            assert result[name][column] == pytest.approx(alone[name])
+def test_an_effect_of_one_standard_deviation_is_corrected_for_few_runs() -> None:
+    compared = {"lower_mean": [1.0], "lower_std": [0.5], "higher_mean": [1.5], "higher_std": [0.5]}
+    # Hedges' factor for five runs and five is 1 - 3 / 31.
+    assert effect_sizes(pd.DataFrame(compared))[0] == pytest.approx(1 - 3 / 31)
 
 
 # Holm's correction

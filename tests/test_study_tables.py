@@ -1,0 +1,51 @@
+"""Rows that are measured by signs, and HPatches' tasks, from tidy frames made by hand."""
+
+import pandas as pd
+import pytest
+
+from lib.study import tables
+from lib.study.store import METRICS
+
+
+def frame(rows: list[tuple]) -> pd.DataFrame:
+    """Return a tidy frame of rows (method, label, seed, test, measure, value)."""
+    columns = ["method", "label", "seed", "test", "measure", "value"]
+    return pd.DataFrame(rows, columns=columns).reindex(columns=METRICS).assign(train="a")
+
+
+@pytest.fixture
+def runs() -> pd.DataFrame:
+    rows = []
+    for seed, value in ((0, 10.0), (1, 14.0)):
+        about = ("hardnet_aug", "HardNet+", seed)
+        rows.append((*about, "b", "fpr95", value))
+        rows.append((*about, "b", "fpr95 by sign", 2 * value))
+        for task, key in enumerate(tables.PROTOCOLS):
+            rows.append((*about, "hp", f"hpatches.{key}", value + task))
+            rows.append((*about, "hp", f"hpatches by sign.{key}", value - task))
+    rows.append(("sift", "SIFT", None, "hp", "hpatches.verification", 30.0))
+    return frame(rows)
+
+
+def test_signs_are_further_methods_with_the_measures_of_the_others(runs):
+    signs = tables.by_sign(runs)
+    assert set(signs["method"]) == {"hardnet_aug by sign"}
+    assert set(signs["label"]) == {"HardNet+ by sign"}
+    assert signs.query("measure == 'fpr95'")["value"].tolist() == [20, 28]
+    assert not runs["method"].str.contains("sign").any()
+
+
+def test_tasks_have_a_row_a_method_and_a_column_a_protocol(runs):
+    every = pd.concat([runs, tables.by_sign(runs)])
+    table = tables.by_task(tables.numbers(every, "hpatches"))
+    assert list(table.index) == ["HardNet+", "SIFT", "HardNet+ by sign"]
+    matching = table[tables.PROTOCOLS["matching"]]
+    assert matching["mean"].tolist()[::2] == [13, 11]
+    assert matching["sd"].iloc[0] == pytest.approx(8**0.5)
+    assert table["", "n"].tolist() == [2, 1, 2]
+    assert table[tables.PROTOCOLS["verification"], "mean"]["SIFT"] == 30
+
+
+def test_with_one_seed_there_is_no_deviation(runs):
+    table = tables.by_task(tables.numbers(runs.query("seed == 0"), "hpatches"))
+    assert "sd" not in table.columns.get_level_values(1)
