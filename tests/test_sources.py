@@ -185,7 +185,8 @@ def test_any_folder_of_photographs_makes_three_sets(tmp_path: Path) -> None:
     before = source.digest("photos-a")
     first = source.patches.photographs["photos-a"][0].path
     cv2.imwrite(str(first), np.zeros((200, 240), np.uint8))
-    assert source.digest("photos-a") != before
+    reopened = open_source(f"photos:{tmp_path / 'photos'}", tmp_path / "data", SMALL)
+    assert reopened.digest("photos-a") != before
 
 
 def test_recorded_photographs_have_their_digests_and_no_pixels(tmp_path: Path) -> None:
