@@ -1,10 +1,10 @@
-"""Measures of a descriptor, a module each: ``measure(subject, test_set)`` returns numbers of one test set.
+"""Measures of a descriptor: each module's ``measure(subject, test_set)`` returns numbers of a test set.
 
 Modules of `lib.analysis` have ``probe(subject, test_set)``, which returns arrays small enough to commit,
 or ``compute(**options)``, which needs no data.
 """
 
-# The version of each measure, of `lib.benchmarks` and `lib.analysis`. It is raised by hand when a module's
+# The version of each module of `lib.benchmarks` and `lib.analysis`. It is raised by hand when a module's
 # numbers change; what was measured with another version is then measured again, from the run's weights.
 # Golden values (`tests/test_golden.py`) fail if someone forgets.
 MEASURES: dict[str, int] = dict.fromkeys(

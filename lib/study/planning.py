@@ -126,14 +126,15 @@ def one_name_each(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> None:
     Raises:
         ValueError: two runs of one name differ in their recipes.
     """
-    recipes: dict[tuple[str, str, str], object] = {}
+    recipes: dict[tuple[str, str, str], Recipe] = {}
     for study, requests in asked:
         for request in requests.values():
             if request.recipe is None:
                 continue
             key = (study.profile.name, study.data, request.method)
             first = recipes.setdefault(key, request.recipe)
-            if first != request.recipe:
+            # A label is the caller's.
+            if first != replace(request.recipe, label=first.label):
                 raise ValueError(f"{request.method!r} names two configurations")
 
 
