@@ -275,7 +275,7 @@ def hybrid(base: Recipe, alpha: float = 2.0, margin: float = 1.2, z: float | Non
     return replace(
         base,
         # JSON has no infinity.
-        distance=part("hybrid", alpha="inf" if math.isinf(alpha) else alpha, z=z),
+        distance=part("hybrid", alpha="inf" if math.isinf(alpha) else float(alpha), z=z),
         negatives=replace_options(ALL, floor=floor),
         loss=part("hinge", margin=margin),
     )
