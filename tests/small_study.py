@@ -32,7 +32,8 @@ def open_small(folder: Path, profile: Profile = SMALL) -> Study:
     source = open_source("mini", folder / "data", profile.mini)
     reference = Reference(folder / "reference")
     reference.__dict__["searches"] = study.reference.searches
-    return replace(study, profile=profile, source=source, results=folder, reference=reference)
+    # One process: what a test replaces is replaced where runs are made.
+    return replace(study, profile=profile, source=source, results=folder, reference=reference, jobs=1)
 
 
 def requests_of(study: Study, *arguments: object, **options: object) -> list[Request]:

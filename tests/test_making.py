@@ -135,6 +135,35 @@ def test_what_cannot_be_read_is_set_aside_and_made_again(
     assert study.store.weights_path(name).read_bytes() == weights
 
 
+class Interrupted(Exception):
+    """Stand-in for a signal in the middle of training."""
+
+
+def interrupted(study: Study, request: Request, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Begin a run, interrupt it at its fifth step, and return its checkpoint."""
+
+    def stop(step: int, total: int) -> None:
+        if step == 5:
+            raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(making, "train", partial(making.train, checkpoint_seconds=0, on_step=stop))
+        with pytest.raises(Interrupted):
+            make_one(study, request)
+    [checkpoint] = study.store.folder.glob("*.checkpoint")
+    return checkpoint
+
+
+def steps_made(study: Study, request: Request, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make a run and return the numbers of the steps that it took."""
+    steps: list[int] = []
+    with monkeypatch.context() as patch:
+        follow = partial(making.train, on_step=lambda step, total: steps.append(step))
+        patch.setattr(making, "train", follow)
+        make_one(study, request)
+    return steps
+
+
 def damaged_in_its_middle(checkpoint: Path) -> None:
     flip_a_bit(checkpoint)
 
@@ -154,29 +183,32 @@ def test_a_foreign_or_damaged_checkpoint_is_set_aside_and_the_run_starts_anew(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    study, request, name = empty
-    study.store.folder.mkdir(parents=True)
-    checkpoint = study.store.folder / f"{name}.cpu-1-{torch.__version__}.checkpoint"
-    torch.save({"progress": torch.zeros(10_000)}, checkpoint)
+    study, request, _ = empty
+    checkpoint = interrupted(study, request, monkeypatch)
     spoil(checkpoint)
-    steps: list[int] = []
-    follow = partial(making.train, on_step=lambda step, total: steps.append(step))
-    monkeypatch.setattr(making, "train", follow)
-    make_one(study, request)
-    assert steps[0] == 1
+    assert steps_made(study, request, monkeypatch)[0] == 1
     assert checkpoint.with_name(f"{checkpoint.name}.damaged").exists()
     assert "set aside as" in capfd.readouterr().err
 
 
-def test_a_checkpoint_of_another_torch_is_not_used(
-    empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changes", [{"stages": (0.0, 1.0)}, {"followed_pairs": 7}, {"threads": 2}])
+def test_a_run_does_not_go_on_with_other_stages_or_followed_pairs(
+    empty: tuple[Study, Request, str], changes: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study, request, name = empty
-    study.store.folder.mkdir(parents=True)
-    other = study.store.folder / f"{name}.cpu-1-1.0.checkpoint"
-    other.write_bytes(b"of another torch")
-    make_one(study, request)
-    assert not other.exists(), "nothing is left of it once the run is on record"
+    interrupted(study, request, monkeypatch)
+    other = replace(request, profile=replace(request.profile, **changes))
+    assert steps_made(study, other, monkeypatch)[0] == 1
+    # Nothing is left of the other checkpoint once the run is on record.
+    assert not list(study.store.folder.glob(f"{name}.*.checkpoint"))
+
+
+def test_a_run_goes_on_where_nothing_has_changed(
+    empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, request, _ = empty
+    interrupted(study, request, monkeypatch)
+    assert steps_made(study, request, monkeypatch)[0] == 5
 
 
 def full_disk(*_: object) -> None:
@@ -193,11 +225,8 @@ def test_a_full_disk_at_the_end_of_training_costs_no_training(
         full.setattr(making, "write_bytes", full_disk)
         with pytest.raises(OSError, match="No space left"):
             make_one(study, request)
-    steps: list[int] = []
-    follow = partial(making.train, on_step=lambda step, total: steps.append(step))
-    monkeypatch.setattr(making, "train", follow)
-    make_one(study, request)
-    assert steps == [], "the last checkpoint held the whole training"
+    # The last checkpoint held the whole training.
+    assert steps_made(study, request, monkeypatch) == []
     assert study.store.find(name) is not None
 
 

@@ -27,21 +27,20 @@ PATCHES = 255 * torch.rand(3, 1, 32, 32, generator=torch.Generator().manual_seed
 
 
 def record(model: str, width: float, **options: object) -> dict:
-    """Return the fields of a run's record that saving a network needs."""
+    """Return the fields of a run's JSON file that saving a network needs."""
     return {
         "label": "Mine+",
-        "train_set": "mini-a",
+        "train": "mini-a",
         "data": "mini",
         "profile": "quick",
         "seed": 3,
+        "steps": 100,
+        "batch": 64,
         "parameters": 123_456,
         "weights": "0" * 64,
         "config": {
-            "recipe": {"model": {"name": model, "options": options}, "budget": None},
-            "profile": {
-                "width": width,
-                "budget": {"batch_pairs": 64, "epoch_pairs": 1280, "epochs": 5},
-            },
+            "recipe": {"model": {"name": model, "options": options}},
+            "size": {"width": width},
         },
         "metrics": {"mini-b": {"fpr95": {"expected": 11.5}}, "mini-hp-a": {"hpatches": {}}},
     }

@@ -201,6 +201,22 @@ def test_the_reference_holds_the_same_numbers_as_the_runs(
     assert set(pd.read_csv(folder / "sets.csv")["role"]) >= {"train_and_test", "reserve"}
 
 
+def test_other_data_keep_their_rows_when_the_reference_is_written(
+    study: Study, runs: Runs, tmp_path: Path
+) -> None:
+    asked = merged(requests_of(study, untrained=["sift"]), study.source)
+    recording = replace(study, reference=Reference(tmp_path))
+    reference.write_reference([(recording, asked)])
+    elsewhere = replace(study.source, name="photos")
+    other = replace(study, reference=Reference(tmp_path), source=elsewhere)
+    reference.write_reference([(other, asked)])
+    both = Reference(tmp_path)
+    assert set(both.metrics["data"]) == set(both.sets["data"]) == {"mini", "photos"}
+    [name] = asked
+    for data in ("mini", "photos"):
+        assert both.find(name, data).about["data"] == data
+
+
 def test_one_recipe_has_one_name(study: Study) -> None:
     first, second = (
         requests_of(study, ["hardnet"], seeds=[0]),
@@ -269,6 +285,11 @@ def test_a_parameter_is_refused_in_one_line(parameters: Mapping, said: str) -> N
         ({"methods": ["hardnett"]}, "unknown recipe 'hardnett'"),
         ({"methods": "hardnet"}, "methods is a list of names: give ['hardnet']"),
         ({"untrained": ["surf"]}, "unknown descriptor 'surf'"),
+        ({"measures": ["hpatchs"]}, "unknown measure 'hpatchs'"),
+        ({"measures": "fpr95", "untrained": ["sift"]}, "give ['fpr95']"),
+        ({"seed": 3}, "study.runs takes no 'seed'"),
+        ({"seeds": 0}, "seeds is how many, or a list"),
+        ({"seeds": True}, "seeds is how many, or a list"),
         ({"checkpoints": "a.pth"}, "checkpoints is a list of files"),
         ({"checkpoints": ["nowhere.pth"]}, "nowhere.pth"),
     ],

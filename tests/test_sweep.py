@@ -53,6 +53,20 @@ def test_a_task_that_fails_is_named_and_the_others_are_done(tmp_path: Path) -> N
     assert (tmp_path / "a").exists()
 
 
+def test_a_sweep_is_longer_than_what_is_handed_out_at_once(tmp_path: Path) -> None:
+    assert sweep([Task(str(n), partial(touch, tmp_path / str(n))) for n in range(30)], 2) == []
+    assert len(list(tmp_path.iterdir())) == 30
+
+
+def threads(path: Path) -> None:
+    path.write_text(os.environ.get("OMP_NUM_THREADS", ""))
+
+
+def test_a_process_has_the_threads_that_it_is_given(tmp_path: Path) -> None:
+    assert sweep([Task("a", partial(threads, tmp_path / "a"))], 2, threads=3) == []
+    assert (tmp_path / "a").read_text() == "3"
+
+
 def test_after_a_killed_worker_the_sweep_goes_on_with_what_is_missing(tmp_path: Path) -> None:
     others = [Task(f"other {n}", partial(touch, tmp_path / str(n))) for n in range(3)]
     assert sweep([Task("killed", partial(die_once, tmp_path / "died")), *others], 2) == []
@@ -154,6 +168,22 @@ def test_a_worker_with_another_torch_is_refused(address: str, tmp_path: Path) ->
     with pytest.raises(ValueError, match=r"refused: it has torch 2 \(here: 1\)"):
         sweep([Task("a", partial(touch, tmp_path / "a"))], 1, cluster=cluster)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_task_that_kills_each_worker_is_named_and_the_others_are_done(tmp_path: Path) -> None:
+    options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=2, processes=True, silence_logs=50, **options) as local:
+        cluster = Cluster(local.scheduler_address, tmp_path, state(), state)
+        failures = sweep([Task("kills", die)], 1, cluster=cluster)
+    assert failures == [("kills", KILLED)]
+
+
+def test_a_worker_with_several_threads_is_refused(tmp_path: Path) -> None:
+    options = {"threads_per_worker": 2, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=1, processes=True, silence_logs=50, **options) as local:
+        cluster = Cluster(local.scheduler_address, tmp_path, state(), state)
+        with pytest.raises(ValueError, match="refused: it has several threads"):
+            sweep([Task("a", fail)], 1, cluster=cluster)
 
 
 def test_a_worker_that_shares_no_folder_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -110,10 +111,8 @@ def _model(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     store, name = Store(options.trained.parent), options.trained.stem
-    run = store.read(name)
-    if run is None:
-        raise FileNotFoundError(f"{options.trained} is no run of this study")
     network = load_network(store, name)
+    run = json.loads(options.trained.read_bytes())
     options.out.mkdir(parents=True)
     networks.save(options.out / networks.WEIGHTS, network, run, options.half)
     write_bytes(options.out / networks.CARD, networks.card(network, run, options.terms).encode())

@@ -16,7 +16,8 @@ from lib.commands.options import add_study_options, check_device, data_of, exit_
 from lib.study import planning
 from lib.study.planning import Planned
 from lib.study.requests import Request
-from lib.study.runs import REFERENCE, ROOT, Runs, Study, open_study
+from lib.study.runs import REFERENCE, ROOT, Study, open_study
+from lib.study.store import rows_of
 from lib.study.sweep import processes_for, span, wall_clock
 
 # (what failed, why).
@@ -173,8 +174,13 @@ def _compared(study: Study, asked: Asked, names: Sequence[str]) -> tuple[str, Fa
     folder = study.reference.folder
     if not study.reference.recorded(study.source.name):
         return f"There is no reference of {study.where} to compare with.", []
-    ours = pd.concat([pd.DataFrame(_frame(part, requests)) for part, requests in asked])
-    within, count = reference.reproduction(ours, study.reference.metrics)
+    own = [(part, requests) for part, requests in asked if part.profile.name == study.profile.name]
+    frames = [_numbers(part, requests) for part, requests in own]
+    if not any(len(frame) for frame in frames):
+        return "No run was asked for, so that there is nothing to compare.", []
+    steps = study.reference.runs[["run", "steps"]].drop_duplicates("run")
+    theirs = study.reference.metrics.merge(steps, on="run", how="left")
+    within, count = reference.reproduction(pd.concat(frames), theirs)
     sentence = f"{within:,} of {count:,} means lie within the 95% prediction interval of a repetition."
     failures = [
         (name, "the reference has it, and it was not made")
@@ -185,17 +191,15 @@ def _compared(study: Study, asked: Asked, names: Sequence[str]) -> tuple[str, Fa
     return sentence, failures
 
 
-def _frame(study: Study, requests: Mapping[str, Request]) -> Runs:
-    from lib.study.store import rows_of
-
-    found = {name: study.find(name, request) for name, request in requests.items()}
-    rows = [
-        row
-        for name, run in found.items()
-        if run is not None
-        for row in rows_of(run, requests[name], study.source.name)
-    ]
-    return Runs(rows)
+def _numbers(study: Study, requests: Mapping[str, Request]) -> pd.DataFrame:
+    """Return the numbers of runs, with their steps."""
+    rows = []
+    for name, request in requests.items():
+        run = study.find(name, request)
+        if run is not None:
+            own = rows_of(run, request, study.source)
+            rows += [{**row, "steps": run.about["steps"]} for row in own]
+    return pd.DataFrame(rows)
 
 
 def _cached(options: argparse.Namespace, results: Path) -> int:
@@ -212,11 +216,12 @@ def _cached(options: argparse.Namespace, results: Path) -> int:
         notebook = planning.plan(name, opened)
         if notebook.failure or notebook.lacking:
             failures.append((name, notebook.failure or notebook.lacking))
-        elif not notebook.is_on_record():
+        elif not notebook.is_on_record(in_reference=True):
             failures.append((name, "some of its runs are not in the reference"))
-    evidence = render.execute_committed(names, study, results / "notebooks", report)
-    failures += evidence
-    titles = render.titles(names)
+    left_out = dict(failures)
+    kept = [name for name in names if name not in left_out]
+    failures += render.execute_committed(kept, study, results / "notebooks", report)
+    titles = render.titles(kept)
     index = render.write_index(report, titles, [], failures, "", "")
     print(f"\nThe report: {index}")
     return _ended(failures)

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module, metadata
@@ -221,9 +222,15 @@ def carry_out(
         for half in store.folder.glob(f"{name}*.half*"):
             half.unlink(missing_ok=True)
         content = store.read(name)
-        if content is not None and content["weights"] and not _weights_are_whole(store, name, content):
-            put_aside(store.json_path(name), "its weights are missing or damaged")
-            content = None
+        if content is not None and content["weights"]:
+            lacking = store.find(name).lacks(request, source)
+            stages = {str(stage) for stage in request.profile.stages}
+            if lacking and not stages <= set(content["stages"]):
+                put_aside(store.json_path(name), "weights of other stages are needed")
+                content = None
+            elif lacking and not _weights_are_whole(store, name, content):
+                put_aside(store.json_path(name), "its weights are damaged")
+                content = None
         if content is None:
             content = _begin(name, request, source, store, profile, device, commit)
         _measure(name, request, source, store, content, device)
@@ -231,6 +238,9 @@ def carry_out(
 
 def _weights_are_whole(store: Store, name: str, content: Mapping) -> bool:
     path = store.weights_path(name)
+    if not path.exists():
+        json = store.json_path(name)
+        raise FileNotFoundError(f"{path} is missing: remove {json} too to train the run again")
     if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == content["weights"]:
         return True
     put_aside(path, "it is not what was written")
@@ -272,6 +282,7 @@ def _begin(
         "probes": {},
         "followed": {},
         "curves": [],
+        "stages": [],
         "weights": "",
     }
     if recipe is not None:
@@ -285,7 +296,8 @@ def _begin(
 def _train(name: str, request: Request, source: Source, store: Store, device: str) -> dict[str, object]:
     profile = request.profile
     few = {own: few_pairs(source.load(own), profile.followed_pairs) for own in request.followed}
-    checkpoint = _checkpoint_path(name, store, profile.threads, device)
+    followed = {own: source.digest(own) for own in request.followed}
+    checkpoint = _checkpoint_path(name, store, profile, followed, device)
     begin = partial(
         train,
         request.recipe,
@@ -302,7 +314,7 @@ def _train(name: str, request: Request, source: Source, store: Store, device: st
             if checkpoint.exists() and zipfile.ZipFile(checkpoint).testzip() is not None:
                 raise ForeignCheckpoint(f"{checkpoint} is damaged")
             trained = begin()
-        except (zipfile.BadZipFile, ForeignCheckpoint, IsADirectoryError) as error:
+        except (zipfile.BadZipFile, zlib.error, ForeignCheckpoint, IsADirectoryError) as error:
             aside = set_aside(checkpoint)
             print(f"{error}: set aside as {aside.name}, and trained anew", file=sys.stderr, flush=True)
             trained = begin()
@@ -319,15 +331,28 @@ def _train(name: str, request: Request, source: Source, store: Store, device: st
         "seconds": round(trained.seconds, 2),
         "parameters": sum(p.numel() for p in trained.model.parameters()),
         "curves": sorted(trained.curve),
-        "followed": {own: [round(v, 6) for v in values] for own, values in trained.epochs.items()},
+        "followed": {
+            own: {"set": followed[own], "values": [round(value, 6) for value in values]}
+            for own, values in trained.epochs.items()
+        },
+        "stages": list(trained.stages),
         "weights": hashlib.sha256(weights).hexdigest(),
     }
 
 
-def _checkpoint_path(name: str, store: Store, threads: int, device: str) -> Path:
+def _checkpoint_path(
+    name: str, store: Store, profile: Profile, followed: Mapping[str, str], device: str
+) -> Path:
     """Return the path of a run's checkpoint, named by all that must not change when the run goes on."""
-    begun = f"{torch.device(device).type}-{threads or torch.get_num_threads()}-{torch.__version__}"
-    return store.folder / f"{name}.{begun}.checkpoint"
+    begun = [
+        torch.device(device).type,
+        profile.threads or torch.get_num_threads(),
+        torch.__version__,
+        profile.stages,
+        profile.followed_pairs,
+        sorted(followed.items()),
+    ]
+    return store.folder / f"{name}.{hashlib.sha256(repr(begun).encode()).hexdigest()[:8]}.checkpoint"
 
 
 def load_stages(store: Store, name: str) -> dict[str, dict[str, Tensor]]:
@@ -349,8 +374,17 @@ def load_stages(store: Store, name: str) -> dict[str, dict[str, Tensor]]:
 
 
 def load_network(store: Store, name: str) -> nn.Module:
-    """Load a run's network from the end of its training, in evaluation mode; raises as `load_stages`."""
-    return _network(store.find(name).about["config"], load_stages(store, name)["1.0"])
+    """Load a run's network from the end of its training, in evaluation mode.
+
+    Raises:
+        FileNotFoundError: there is no such run, or as `load_stages` raises.
+    """
+    path = store.json_path(name)
+    try:
+        config = json.loads(path.read_bytes())["config"]
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise FileNotFoundError(f"{path} is no run of this study ({error})") from error
+    return _network(config, load_stages(store, name)["1.0"])
 
 
 def _network(config: Mapping, tensors: Mapping[str, Tensor], device: str = "cpu") -> nn.Module:

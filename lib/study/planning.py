@@ -35,10 +35,10 @@ class Planned:
     lacking: str = ""
     failure: str = ""
 
-    def is_on_record(self) -> bool:
-        """Whether all that it needs is on record."""
+    def is_on_record(self, in_reference: bool = False) -> bool:
+        """Whether all that it needs is on record, or in the reference."""
         return all(
-            study.find(run, request) is not None
+            study.find(run, request, in_reference=in_reference) is not None
             for study, requests in self.asked
             for run, request in merged(requests, study.source).items()
         )
@@ -65,6 +65,8 @@ def plan(name: str, study: Study) -> Planned:
         return Planned(name, lacking=str(absent))
     except Refused as refused:
         return Planned(name, failure=str(refused))
+    except Exception as error:
+        return Planned(name, failure=f"its runs cell ended in {type(error).__name__}: {error}")
     return Planned(name, taken.asked)
 
 

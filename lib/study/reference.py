@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ LEAST_RATE = 1e-3
 def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> None:
     """Write the reference of a profile anew: metrics.csv, runs.csv, sets.csv and arrays.
 
-    Searches stay, since `lib.study.searches` records them.
+    Rows of data that are not among the studies stay, and so do the searches.
 
     Args:
         asked: studies of one profile, one for each data source, with what was asked of each.
@@ -36,33 +35,48 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
         OSError: the folder cannot be written.
     """
     asked = list(asked)
-    folder = asked[0][0].reference.folder
+    reference = asked[0][0].reference
+    folder, written = reference.folder, {study.source.name for study, _ in asked}
     numbers, runs, sets = [], [], []
-    arrays = folder / "arrays.new"
-    shutil.rmtree(arrays, ignore_errors=True)
-    arrays.mkdir(parents=True)
+    arrays: dict[str, dict[str, np.ndarray]] = {}
     for study, requests in asked:
         for name, request in requests.items():
             run = study.find(name, request)
             if run is None:
                 raise ValueError(f"{request.title} is missing, so that the reference stays as it was")
-            numbers += _numbers(run, request, study.source.name)
+            numbers += _numbers(run, request, study.source)
             about = {**run.about, "config": json.dumps(run.about["config"], separators=(",", ":"))}
+            about["data"] = study.source.name
             runs.append({**about, "run": name, "method": request.method, "label": request.label})
-            if content := _arrays(run, request):
-                write_bytes(arrays / f"{name}.npz", packed(content))
+            # A descriptor without training is one run on all data.
+            arrays.setdefault(name, {}).update(_arrays(run, request))
         sets += _sets(study, requests.values())
-    _write(folder / "metrics.csv", pd.DataFrame(numbers, columns=[*METRICS, "version"]))
-    _write(folder / "runs.csv", pd.DataFrame(runs, columns=RUNS))
-    _write(
-        folder / "sets.csv", pd.DataFrame(sets, columns=["data", "name", "digest", "classes", "role"])
-    )
+    frames = {
+        "metrics": pd.DataFrame(numbers, columns=[*METRICS, "version"]),
+        "runs": pd.DataFrame(runs, columns=RUNS),
+        "sets": pd.DataFrame(sets, columns=["data", "name", "digest", "classes", "role"]),
+    }
+    if reference.exists:
+        # Other data keep their rows and arrays.
+        for name, frame in frames.items():
+            held = getattr(reference, name).reset_index(drop=True)
+            frames[name] = pd.concat([held[~held["data"].isin(written)], frame], ignore_index=True)
+        for name in set(frames["runs"]["run"]) - arrays.keys():
+            arrays[name] = reference.arrays_of(name)
+    new = folder / "arrays.new"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    for name, content in arrays.items():
+        if content:
+            write_bytes(new / f"{name}.npz", packed(content))
+    for name, frame in frames.items():
+        write_bytes(folder / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n").encode())
     shutil.rmtree(folder / "arrays", ignore_errors=True)
-    arrays.rename(folder / "arrays")
+    new.rename(folder / "arrays")
 
 
-def _numbers(run: Run, request: Request, data: str) -> list[dict[str, object]]:
-    rows = rows_of(run, request, data)
+def _numbers(run: Run, request: Request, source: Source) -> list[dict[str, object]]:
+    rows = rows_of(run, request, source)
     modules = [row["measure"].partition(".")[0] for row in rows]
     versions = [version(BY_STAGE if module == FOLLOWED else module) for module in modules]
     return [{**row, "version": made} for row, made in zip(rows, versions, strict=True)]
@@ -109,10 +123,6 @@ def _classes(source: Source, name: str) -> int | str:
     return len(np.unique(source.load(name).point_ids))
 
 
-def _write(path: Path, frame: pd.DataFrame) -> None:
-    write_bytes(path, frame.to_csv(index=False, lineterminator="\n").encode())
-
-
 def reproduction(runs: Runs, reference: pd.DataFrame) -> tuple[int, int]:
     """Compare the means over seeds of two studies of one size on the same data.
 
@@ -121,8 +131,8 @@ def reproduction(runs: Runs, reference: pd.DataFrame) -> tuple[int, int]:
     is one run, the pooled spread of the measure. FPR95 is compared on a logarithmic scale.
 
     Args:
-        runs: ours, a tidy frame.
-        reference: the reference's tidy frame.
+        runs: ours, a tidy frame, with or without a column "steps".
+        reference: the reference's tidy frame, likewise.
 
     Returns:
         How many means lie within the interval, and how many were compared.
@@ -141,7 +151,8 @@ def reproduction(runs: Runs, reference: pd.DataFrame) -> tuple[int, int]:
     return int(within.sum()), len(within)
 
 
-_ALIKE = ["method", "optimizer", "data", "train", "test", "stage", "measure"]
+# What runs that differ only in their seed have in common; the number of steps where it is known.
+ALIKE = ["method", "optimizer", "data", "train", "test", "stage", "measure", "steps"]
 
 
 def _means(frame: pd.DataFrame) -> pd.DataFrame:
@@ -150,7 +161,8 @@ def _means(frame: pd.DataFrame) -> pd.DataFrame:
     is_rate = numbers["measure"].str.contains("fpr95", regex=False)
     rates = numbers.loc[is_rate, "value"].clip(lower=LEAST_RATE)
     numbers.loc[is_rate, "value"] = np.log(rates)
-    return numbers.groupby(_ALIKE, dropna=False)["value"].agg(["mean", "std", "count"])
+    alike = [column for column in ALIKE if column in numbers]
+    return numbers.groupby(alike, dropna=False)["value"].agg(["mean", "std", "count"])
 
 
 def _spreads(means: pd.DataFrame) -> tuple[pd.Series, pd.Series]:

@@ -11,7 +11,7 @@ returns one tidy frame.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import profiles
+from lib.benchmarks import MEASURES
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.data.sources import KINDS, Source, open_source
@@ -27,7 +28,7 @@ from lib.profiles import Profile
 from lib.recipes import Recipe, at_rate, changed, find, part
 from lib.study import searches, show
 from lib.study.descriptors import published, untrained_descriptor
-from lib.study.requests import Refused, Request, merged
+from lib.study.requests import BY_SIGN, Refused, Request, configuration, identity, merged
 from lib.study.store import CURVES, METRICS, NUMBERS, RUNS, Reference, Run, Store, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +73,7 @@ class Runs(pd.DataFrame):
         parts = []
         for name, (run, request) in self.found.items():
             curves = run.probe(CURVES, "")
-            for curve in curves.keys() - {"step"}:
+            for curve in sorted(curves.keys() - {"step"}):
                 values = curves[curve]
                 # A curve that begins later, such as one that needs an average, ends with the others.
                 steps = curves["step"][-len(values) :]
@@ -92,7 +93,7 @@ class Runs(pd.DataFrame):
 
         Args:
             probe: a module of `lib.analysis`.
-            test: the set it was applied to; by default the only one, or each run's own train set.
+            test: the set it was applied to; by default each run's own train set, or else the first set.
         """
         arrays = {}
         for name, (run, request) in self.found.items():
@@ -299,8 +300,10 @@ class Study:
             if self.plan is not None:
                 self.plan.append((self, asked))
                 return None
-            return self._frame(merged(asked, self.source))
-        except (ValueError, FileNotFoundError) as error:
+            return self._frame(asked)
+        except KeyboardInterrupt:
+            raise Refused("Stopped. What was done is kept; the same cell goes on.") from None
+        except (ValueError, OSError) as error:
             if isinstance(error, Refused):
                 raise
             raise Refused(str(error)) from None
@@ -308,7 +311,11 @@ class Study:
     def _seeds(self, seeds: Sequence[int] | int | None) -> tuple[int, ...]:
         if seeds is None:
             return self.table_seeds
-        return self.test_seeds[:seeds] if isinstance(seeds, int) else tuple(seeds)
+        if type(seeds) is int and seeds > 0:
+            return self.test_seeds[:seeds]
+        if not _are_seeds(seeds):
+            raise ValueError(f"seeds is how many, or a list of different whole numbers, got {seeds!r}")
+        return tuple(seeds)
 
     def _requests(
         self,
@@ -324,6 +331,8 @@ class Study:
         as_stated: bool,
         size: Mapping[str, object],
     ) -> list[Request]:
+        if unknown := size.keys() - {field.name for field in fields(Profile)}:
+            raise ValueError(f"study.runs takes no {min(unknown)!r}")
         computations = compute if isinstance(compute, Mapping) else {name: name for name in compute}
         requests = [
             Request(
@@ -399,29 +408,41 @@ class Study:
             probes=tuple(dict.fromkeys((*request.probes, *probed))),
         )
 
-    def _frame(self, asked: Mapping[str, Request]) -> Runs:
-        """Return the frame of requests by identity. What is missing is made first."""
-        found = {name: self.find(name, request) for name, request in asked.items()}
+    def _frame(self, asked: Sequence[Request]) -> Runs:
+        """Return the frame of requests. What is missing is made first."""
+        together = merged(asked, self.source)
+        found = {name: self.find(name, request) for name, request in together.items()}
         missing = [name for name, run in found.items() if run is None]
         if missing:
-            failures = self.make([asked[name] for name in missing])
+            failures = self.make([together[name] for name in missing])
             if failures:
                 reasons = "\n".join(f"  {title}: {why}" for title, why in failures)
                 raise Refused(f"{len(failures)} of the runs cannot be made here:\n{reasons}")
             found |= {name: self.store.find(name) for name in missing}
-        rows = [
-            row for name, run in found.items() for row in rows_of(run, asked[name], self.source.name)
-        ]
+        rows = []
+        for request in asked:
+            # Two methods may be one run at this size; each has its rows.
+            name = identity(configuration(request, self.source))
+            rows += rows_of(found[name], request, self.source)
         frame = Runs(pd.DataFrame(rows, columns=METRICS).astype({"seed": "Int64", "stage": float}))
-        frame.found = {name: (run, asked[name]) for name, run in found.items()}
+        frame.found = {name: (run, together[name]) for name, run in found.items()}
         show.footer(f"{self.heading}; {self._provenance(found)}")
         return frame
 
-    def find(self, name: str, request: Request) -> Run | None:
-        """Return a run that has all that a request asks for, or None."""
-        places = [self.reference.find] if self.reading else []
-        for find_run in (*places, self.store.find):
-            run = find_run(name)
+    def find(self, name: str, request: Request, *, in_reference: bool = False) -> Run | None:
+        """Return a run that has all that a request asks for, or None.
+
+        Args:
+            name: the run's identity.
+            request: what is asked of it.
+            in_reference: whether only the reference is looked up.
+        """
+        found = []
+        if self.reading or in_reference:
+            found.append(self.reference.find(name, self.source.name))
+        if not in_reference:
+            found.append(self.store.find(name))
+        for run in found:
             if run is not None and not run.lacks(request, self.source):
                 return run
         return None
@@ -429,9 +450,10 @@ class Study:
     def _provenance(self, found: Mapping[str, Run]) -> str:
         commits = len({run.about["commit"] for run in found.values()})
         at = "1 commit" if commits == 1 else f"{commits} commits"
-        place = "read from the reference" if self.reading else f"in {self.results.name}"
-        recorded = f"recorded at {at}, {place}"
-        return f"{len(found)} runs, {recorded}{searches.borrowed(self.searches, self.source.name)}"
+        here = sum(run.arrays_path.parent == self.store.folder for run in found.values())
+        place = f"{here} of them made here" if here else "read from the reference"
+        searched = searches.borrowed(self.searches, self.source.name)
+        return f"{len(found)} runs, recorded at {at}, {place}{searched}"
 
     def make(self, requests: Iterable[Request]) -> list[tuple[str, str]]:
         """Make runs in the study's own folder (`lib.study.making.make`), and return the titles of those
@@ -539,9 +561,13 @@ def _by_name(methods: Methods) -> dict[str, Recipe]:
 
 def _on_sets(wanted: OnSets, own: Sequence[str | None], train: str | None) -> list[tuple[str, str]]:
     """Return (module, set) pairs; sets that a request does not have are left out."""
+    if isinstance(wanted, str):
+        raise ValueError(f"measures and probes are lists of names: give [{wanted!r}]")
     sets = wanted if isinstance(wanted, Mapping) else {module: own for module in wanted}
     pairs = []
     for module, names in sets.items():
+        if module.removesuffix(BY_SIGN) not in MEASURES:
+            raise ValueError(f"unknown measure {module!r}; there are: {', '.join(MEASURES)}")
         chosen = [train if name == TRAIN_SET else name for name in names]
         pairs += [(module, name) for name in chosen if name is not None]
     return pairs

@@ -123,7 +123,7 @@ def requests(
 def further_rate(best: float, tried: Sequence[float]) -> float | None:
     """Return the next rate of the grid if the best is at an end of the rates tried, or None."""
     if best == min(tried):
-        return GRID[GRID.index(best) - 1]
+        return max((rate for rate in GRID if rate < best), default=None)
     if best == max(tried):
-        return GRID[GRID.index(best) + 1]
+        return min((rate for rate in GRID if rate > best), default=None)
     return None

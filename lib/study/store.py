@@ -11,6 +11,7 @@ import io
 import json
 import sys
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,7 +60,7 @@ class Run:
         name: its identity.
         about: the row of `RUNS` without names: configuration, data, train set, seed, rate, …
         metrics: by (module, set), the version, the set's digest and the numbers by key.
-        followed: by set, FPR95 on a few pairs at the end of each epoch, in percent.
+        followed: by set, its digest and FPR95 on a few pairs at the end of each epoch, in percent.
         arrays_path: the file of its arrays, which may not exist.
         probes: by (module, set), the version and the set's digest of the arrays that it has.
         weights: SHA-256 of its weights; "" where none were kept.
@@ -68,7 +69,7 @@ class Run:
     name: str
     about: Mapping[str, object]
     metrics: Mapping[tuple[str, str], Mapping]
-    followed: Mapping[str, list[float]]
+    followed: Mapping[str, Mapping]
     arrays_path: Path
     probes: Mapping[tuple[str, str], Mapping]
     weights: str = ""
@@ -146,9 +147,12 @@ class Store:
                 raise ValueError("it holds something else")
             if content["probes"] or content["curves"]:
                 _check_arrays(self.arrays_path(run))
-        except FileNotFoundError:
+        except FileNotFoundError as missing:
+            if missing.filename == str(path):
+                return None
+            put_aside(path, f"{missing.filename} is missing")
             return None
-        except (ValueError, OSError, RecursionError, zipfile.BadZipFile, EOFError) as error:
+        except UNREADABLE as error:
             put_aside(path, f"{error}")
             put_aside(self.arrays_path(run), "its run could not be read")
             return None
@@ -165,19 +169,24 @@ class Store:
         write_bytes(self.json_path(run), (text + "\n").encode())
 
     def add_arrays(self, run: str, arrays: Mapping[str, np.ndarray]) -> None:
-        """Add arrays to those that a run has; arrays of the same names are replaced."""
+        """Add arrays to those that a run has, in place of those of the same probe and set."""
         path = self.arrays_path(run)
+        replaced = {key.rpartition("/")[0] for key in arrays if not key.startswith(VERSIONS)}
         held = {}
         if path.exists():
             with np.load(path, allow_pickle=False) as there:
-                held = dict(there)
+                held = {k: there[k] for k in there if k.rpartition("/")[0] not in replaced}
         write_bytes(path, packed({**held, **arrays}))
 
+
+# What damaged files raise when they are read; an error of the file system is none of them.
+UNREADABLE = (ValueError, RecursionError, IsADirectoryError, EOFError, zipfile.BadZipFile, zlib.error)
+UNREADABLE += (NotImplementedError, RuntimeError)
 
 # What a run's JSON file has: about the run, then all else.
 ABOUT = ["data", "train", "seed", "optimizer", "rate", "steps", "batch", "width", "commit", "device"]
 ABOUT += ["libraries", "seconds", "parameters", "config"]
-REST = ["method", "label", "metrics", "probes", "followed", "curves", "weights"]
+REST = ["method", "label", "metrics", "probes", "followed", "curves", "stages", "weights"]
 
 
 def _flat(by_set: Mapping) -> list[tuple[str, str, Mapping]]:
@@ -211,14 +220,14 @@ def measure_name(module: str, key: str) -> str:
     return module if MAIN.get(base) == key else f"{module}.{key}"
 
 
-def rows_of(run: Run, request: Request, source_name: str) -> list[dict[str, object]]:
+def rows_of(run: Run, request: Request, source: Source) -> list[dict[str, object]]:
     """Return the rows of the tidy frame that a request asks of a run."""
     about = {
         "run": run.name,
         "method": request.method,
         "label": request.label,
         "optimizer": run.about["optimizer"],
-        "data": source_name,
+        "data": source.name,
         "train": run.about["train"],
         "seed": run.about["seed"],
     }
@@ -232,10 +241,12 @@ def rows_of(run: Run, request: Request, source_name: str) -> list[dict[str, obje
             else:
                 row = {"measure": measure_name(module, key)}
             rows.append({**about, "test": test, **row, "value": value})
-    followed = {name: curve for name, curve in run.followed.items() if name in request.followed}
-    for test, curve in followed.items():
-        for epoch, value in enumerate(curve, 1):
-            stage = epoch / len(curve)
+    for test, curve in run.followed.items():
+        # A curve on other content than the set has now is left out: following cannot be repeated.
+        if test not in request.followed or curve["set"] != source.digest(test):
+            continue
+        for epoch, value in enumerate(curve["values"], 1):
+            stage = epoch / len(curve["values"])
             rows.append({**about, "test": test, "stage": stage, "measure": FOLLOWED, "value": value})
     return rows
 
@@ -264,9 +275,10 @@ class Reference:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """All runs, with the columns `RUNS`, indexed by run."""
+        """All runs, with the columns `RUNS`, indexed by data and run: a descriptor without training is
+        one run on all data."""
         frame = pd.read_csv(self.folder / "runs.csv", dtype={"run": str, "commit": str, "seed": "Int64"})
-        return frame.set_index("run")
+        return frame.set_index(["data", "run"], drop=False)
 
     @cached_property
     def sets(self) -> pd.DataFrame:
@@ -297,32 +309,42 @@ class Reference:
         named = [name for names in by_role.values() for name in names]
         return Places({name: (name,) for name in named}, **by_role)
 
+    def arrays_of(self, run: str) -> dict[str, np.ndarray]:
+        """Return all arrays of a run; empty if it has none."""
+        path = self.folder / "arrays" / f"{run}.npz"
+        if not path.exists():
+            return {}
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+
     @cached_property
-    def _by_run(self) -> Mapping[str, pd.DataFrame]:
-        return dict(list(self.metrics.groupby("run", sort=False)))
+    def _by_run(self) -> Mapping[tuple[str, str], pd.DataFrame]:
+        return dict(list(self.metrics.groupby(["data", "run"], sort=False)))
 
     @cached_property
     def _digests(self) -> Mapping[tuple[str, str], str]:
         return {(row.data, row.name): row.digest for row in self.sets.itertuples(index=False)}
 
-    def find(self, run: str) -> Run | None:
-        """Return a run, or None if the reference has none."""
-        if not self.exists or run not in self.runs.index:
+    def find(self, run: str, data: str) -> Run | None:
+        """Return a run with its numbers on a data source, or None if the reference has none."""
+        if not self.exists or (data, run) not in self.runs.index:
             return None
-        if run not in self._runs:
-            self._runs[run] = self._read(run)
-        return self._runs[run]
+        if (data, run) not in self._runs:
+            self._runs[data, run] = self._read(run, data)
+        return self._runs[data, run]
 
-    def _read(self, run: str) -> Run:
-        row = self.runs.loc[run]
+    def _read(self, run: str, data: str) -> Run:
+        row = self.runs.loc[(data, run)]
         about = {name: None if pd.isna(row[name]) else row[name] for name in ABOUT}
         about["config"] = json.loads(row["config"])
         metrics: dict[tuple[str, str], dict] = {}
-        followed: dict[str, list[float]] = {}
-        own = self._by_run.get(run)
+        followed: dict[str, dict] = {}
+        own = self._by_run.get((row["data"], run))
         for number in () if own is None else own.itertuples(index=False):
             if number.measure == FOLLOWED:
-                followed.setdefault(number.test, []).append(number.value)
+                digest = self._digests.get((row["data"], number.test), "")
+                curve = followed.setdefault(number.test, {"set": digest, "values": []})
+                curve["values"].append(number.value)
                 continue
             module, key = _module_and_key(number)
             made = metrics.setdefault((module, number.test), self._made(row["data"], number.test))

@@ -97,7 +97,7 @@ def sweep(
     with tqdm(total=len(tasks), unit=f" {unit}s", mininterval=1, file=sys.stderr) as bar:
         for trial in (1, 2):
             try:
-                for number, failure in _outcomes(left, jobs, threads, cluster):
+                for number, failure in _outcomes(dict(left), jobs, threads, cluster):
                     task = left.pop(number)
                     bar.update()
                     if failure:
@@ -107,19 +107,28 @@ def sweep(
                         advice = "the disk is full: make room, and the same command goes on"
                         raise OSError(errno.ENOSPC, advice)
                 break
-            except TerminatedWorkerError:
+            except _killed(cluster):
                 if trial == 1:
                     bar.write("A process was killed; going on with what is missing.", file=sys.stderr)
     return failures + [(task.title, KILLED) for task in left.values()]
+
+
+def _killed(cluster: Cluster | None) -> tuple[type[Exception], ...]:
+    """Return what a killed worker raises here."""
+    if cluster is None:
+        return (TerminatedWorkerError,)
+    from distributed import KilledWorker
+
+    return (TerminatedWorkerError, KilledWorker)
 
 
 def _outcomes(
     tasks: Mapping[int, Task], jobs: int, threads: int, cluster: Cluster | None
 ) -> Iterator[tuple[int, str | None]]:
     """Yield the number of each task that has ended, with the reason if it failed."""
-    parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
     if cluster is None:
         with joblib.parallel_config("loky", inner_max_num_threads=threads or None):
+            parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
             calls = (
                 joblib.delayed(_attempt)(number, task, os.getpid()) for number, task in tasks.items()
             )
@@ -206,6 +215,11 @@ def _difference(cluster: Cluster, token: Path) -> str:
     """Say how this worker differs from the client, so that it must not work for it; empty if it may."""
     if not token.exists():
         return f"it does not see {token}, so it does not share that folder"
+    from distributed import get_worker
+
+    # Two trainings in one process would share torch's random numbers.
+    if get_worker().state.nthreads != 1:
+        return "it has several threads: start it with one, and several workers instead"
     ours = cluster.state_here()
     other = [
         f"{name} {ours.get(name)} (here: {value})"
