@@ -52,13 +52,19 @@ def test_a_plan_collects_what_a_notebook_asks_for_and_makes_nothing(write, tmp_p
     assert not (tmp_path / "results").exists()
 
 
-def test_the_studys_profile_data_and_seeds_replace_the_notebooks(write) -> None:
+def test_a_notebook_takes_the_studys_profile_and_seeds(write) -> None:
     own = PARAMETERS.replace('"quick"', '"evening"').replace("None", "[7]")
-    study = open_study(seeds=[3])
-    planned = planning.plan(write(RUNS, own), study)
+    planned = planning.plan(write(RUNS, own), open_study(seeds=[3]))
     [(opened, requests)] = planned.asked
     assert opened.profile.name == "quick"
     assert {request.seed for request in requests} == {3}
+
+
+def test_a_notebooks_own_seeds_hold_at_its_own_profile(write) -> None:
+    own = PARAMETERS.replace("None", "[7]")
+    planned = planning.plan(write(RUNS, own), open_study())
+    [(_, requests)] = planned.asked
+    assert {request.seed for request in requests} == {7}
 
 
 def test_runs_that_two_notebooks_share_are_planned_once(write) -> None:

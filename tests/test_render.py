@@ -76,8 +76,8 @@ def page(report: Path, name: str) -> str:
     return (report / f"{name}.html").read_text(encoding="utf-8")
 
 
-def test_a_notebook_gets_the_studys_parameters_and_the_profiles_seeds(executed) -> None:
-    assert "quick mini None 3" in page(executed[1], "a/after")
+def test_a_notebook_keeps_its_own_parameters_at_its_own_profile(executed) -> None:
+    assert "quick mini [7] 3" in page(executed[1], "a/after")
 
 
 def test_a_copy_with_other_numbers_keeps_questions_and_methods_alone(executed) -> None:

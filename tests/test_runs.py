@@ -285,7 +285,7 @@ def test_a_parameter_is_refused_in_one_line(parameters: Mapping, said: str) -> N
         ({"methods": ["hardnett"]}, "unknown recipe 'hardnett'"),
         ({"methods": "hardnet"}, "methods is a list of names: give ['hardnet']"),
         ({"untrained": ["surf"]}, "unknown descriptor 'surf'"),
-        ({"measures": ["hpatchs"]}, "unknown measure 'hpatchs'"),
+        ({"methods": ["hardnet"], "measures": ["hpatchs"]}, "unknown measure 'hpatchs'"),
         ({"measures": "fpr95", "untrained": ["sift"]}, "give ['fpr95']"),
         ({"seed": 3}, "study.runs takes no 'seed'"),
         ({"seeds": 0}, "seeds is how many, or a list"),

@@ -100,12 +100,12 @@ def parameters(name: str, study: Study) -> dict[str, object]:
     at = {"profile": study.profile.name, "data": study.data}
     is_own = all(own.get(key) == value for key, value in at.items())
     if not is_own:
-        own = {key: _empty(value) for key, value in own.items()}
+        own = {key: _empty(value) for key, value in own.items()} | {"seeds": None}
     return {**own, **at}
 
 
 def _empty(value: object) -> object:
-    """Return the empty value of a parameter's type; numbers, texts and choices stay."""
+    """Return what a parameter is without a choice: no list, no text; numbers and switches stay."""
     if isinstance(value, list):
         return []
     return value if isinstance(value, bool | int | float) else None

@@ -171,7 +171,9 @@ def _end_with(parent: int) -> None:
 
 
 def _attempt_alike(number: int, task: Task, cluster: Cluster, token: Path) -> tuple[int, str | None]:
-    if why := _difference(cluster, token):
+    from distributed import get_worker
+
+    if why := _refusal(cluster, token, get_worker()):
         return number, f"a worker at {cluster.address} is refused: {why}"
     try:
         task.do()
@@ -205,21 +207,27 @@ def _client(cluster: Cluster, token: Path) -> Iterator[object]:
     except Exception as error:
         raise OSError(f"no Dask scheduler answers at {cluster.address}: {error!r}") from error
     with client:
-        for worker, why in client.run(_difference, cluster, token).items():
+        for worker, why in client.run(_refusal, cluster, token).items():
             if why:
                 raise ValueError(f"the worker {worker} is refused: {why}")
         yield client
 
 
+def _refusal(cluster: Cluster, token: Path, dask_worker: object) -> str:
+    """Say why a worker must not carry out the client's tasks; empty if it may.
+
+    `distributed.Client.run` hands over ``dask_worker``, the worker on which this is called.
+    """
+    # Two trainings in one process would share torch's random numbers.
+    if dask_worker.state.nthreads != 1:
+        return "it has several threads: start it with one, and several workers instead"
+    return _difference(cluster, token)
+
+
 def _difference(cluster: Cluster, token: Path) -> str:
-    """Say how this worker differs from the client, so that it must not work for it; empty if it may."""
+    """Say how this process differs from the client; empty if it does not."""
     if not token.exists():
         return f"it does not see {token}, so it does not share that folder"
-    from distributed import get_worker
-
-    # Two trainings in one process would share torch's random numbers.
-    if get_worker().state.nthreads != 1:
-        return "it has several threads: start it with one, and several workers instead"
     ours = cluster.state_here()
     other = [
         f"{name} {ours.get(name)} (here: {value})"
