@@ -72,7 +72,7 @@ def add_study_options(
 
 
 def data_of(options: argparse.Namespace) -> str:
-    """Return the data that the options name, as `lib.study.open.open_study` takes it; default "mini"."""
+    """Return the data that the options name, as `lib.study.open_study` takes it; default "mini"."""
     for kind in ("photos", "scenes"):
         if getattr(options, kind):
             return f"{kind}:{Path(getattr(options, kind)).resolve()}"
