@@ -109,16 +109,20 @@ def folder_in_its_place(file: Path) -> None:
     (file / "inside").mkdir(parents=True)
 
 
-@pytest.mark.parametrize("suffix", [".json", ".npz", ".safetensors"])
-@pytest.mark.parametrize("damage", [flip_a_bit, cut_short, emptied, folder_in_its_place])
+# Git guards the reference, and a changed digit in one's own JSON file is one's own doing.
+DAMAGES = [(damage, ".json") for damage in (cut_short, emptied, folder_in_its_place)]
+DAMAGES += [(flip_a_bit, ".npz"), (flip_a_bit, ".safetensors")]
+DAMAGES += [(damage, ".npz") for damage in (cut_short, emptied, folder_in_its_place)]
+DAMAGES += [(damage, ".safetensors") for damage in (cut_short, emptied, folder_in_its_place)]
+
+
+@pytest.mark.parametrize(("damage", "suffix"), DAMAGES)
 def test_what_cannot_be_read_is_set_aside_and_made_again(
     made: tuple[Study, Request, str],
-    suffix: str,
     damage: Callable[[Path], None],
+    suffix: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    if suffix == ".json" and damage is flip_a_bit:
-        pytest.skip("git guards the reference; a changed digit in one's own results is one's own doing")
     study, request, name = made
     before = study.store.find(name)
     weights = study.store.weights_path(name).read_bytes()
