@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from small_study import make_one, open_small, requests_of
 
 from lib.study import Study, making
 from lib.study.making import load_network, load_stages
-from lib.study.requests import Request
+from lib.study.requests import Request, configuration, identity
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,6 +36,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Request, str]
 def empty(made: tuple[Study, Request, str], tmp_path: Path) -> tuple[Study, Request, str]:
     """The same study with an empty folder of runs."""
     study, request, name = made
+    return replace(study, results=tmp_path), request, name
+
+
+@pytest.fixture
+def copy(made: tuple[Study, Request, str], tmp_path: Path) -> tuple[Study, Request, str]:
+    """The same study with its own copy of the run, which a test may damage."""
+    study, request, name = made
+    shutil.copytree(study.store.folder, tmp_path / study.store.folder.name)
     return replace(study, results=tmp_path), request, name
 
 
@@ -118,12 +127,12 @@ DAMAGES += [(damage, ".safetensors") for damage in (cut_short, emptied, folder_i
 
 @pytest.mark.parametrize(("damage", "suffix"), DAMAGES)
 def test_what_cannot_be_read_is_set_aside_and_made_again(
-    made: tuple[Study, Request, str],
+    copy: tuple[Study, Request, str],
     damage: Callable[[Path], None],
     suffix: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    study, request, name = made
+    study, request, name = copy
     before = study.store.find(name)
     weights = study.store.weights_path(name).read_bytes()
     file = study.store.folder / f"{name}{suffix}"
@@ -256,3 +265,21 @@ def test_a_run_that_fails_is_named_and_the_others_are_made(
     assert title.startswith("too large")
     assert "ValueError" in why
     assert study.store.find(name) is not None
+
+
+def test_a_number_that_is_not_finite_is_not_recorded(empty: tuple[Study, Request, str]) -> None:
+    study, _, name = empty
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        study.store.write(name, {"metrics": {"mini-a": {"fpr95": float("nan")}}})
+    assert study.store.find(name) is None
+
+
+def test_a_run_is_named_by_its_seed_and_the_content_of_its_train_set(
+    made: tuple[Study, Request, str],
+) -> None:
+    study, request, name = made
+    config = configuration(request, study.source)
+    assert identity(config) == name
+    assert identity(configuration(replace(request, seed=1), study.source)) != name
+    other = replace(request, train="mini-b")
+    assert configuration(other, study.source)["train"] != config["train"]

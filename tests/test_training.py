@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from resumed_training import Killed, resumed
+from resumed_training import resumed
 
 from lib import profiles, recipes
 from lib.benchmarks.fpr95 import measure
@@ -133,12 +132,24 @@ def test_stages_hold_the_weights_of_that_moment(small_set: PatchSet) -> None:
         assert torch.equal(whole.stages["1.0"][f"model/{name}"], value)
 
 
+class WritesWhenUnpickled:
+    """An object whose unpickling writes a file, as a malicious checkpoint could."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.path,)
+
+
 def test_a_checkpoint_of_arbitrary_objects_is_refused(small_set: PatchSet, tmp_path: Path) -> None:
     checkpoint = tmp_path / "run.pt"
-    checkpoint.write_bytes(pickle.dumps({"parts": Killed}))
+    written = tmp_path / "written"
+    torch.save({"parts": WritesWhenUnpickled(written)}, checkpoint)
     with pytest.raises(ValueError, match=r"run\.pt is no checkpoint"):
         train(recipes.HARDNET, TINY, small_set, 0, checkpoint=checkpoint)
     assert checkpoint.exists(), "nothing is lost"
+    assert not written.exists(), "no code of the file is run"
 
 
 @pytest.fixture
