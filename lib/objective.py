@@ -26,7 +26,8 @@ from torch import Tensor, nn
 from lib import parts
 from lib.losses.descriptions import Descriptions, Triplets, descriptions
 from lib.losses.distances import Distance
-from lib.losses.negatives import Mine, Negatives
+from lib.losses.negatives import Mining, Negatives
+from lib.losses.regularizers import find_reduction
 from lib.losses.topology import Positive
 from lib.models.l2net import L2Net
 from lib.recipes import Recipe
@@ -60,7 +61,7 @@ class Objective(nn.Module):
     Args:
         distance: distance between descriptors, at the power that the loss takes.
         positive: the distance of a matching pair.
-        mine: finds the patch of the batch that is a pair's negative.
+        negatives: finds the patch of the batch that is a pair's negative.
         loss: maps triplets to losses.
         regularizers: added to the loss of the batch.
         reduction: "mean" or "sum" over the batch.
@@ -76,7 +77,7 @@ class Objective(nn.Module):
         self,
         distance: Distance,
         positive: Positive,
-        mine: Mine,
+        negatives: Mining,
         loss: Loss,
         regularizers: tuple[Regulariser, ...] = (),
         reduction: str = "mean",
@@ -84,10 +85,8 @@ class Objective(nn.Module):
         separate: str = "",
     ):
         super().__init__()
-        if reduction not in ("mean", "sum"):
-            raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")
-        self.distance, self.positive, self.mine, self.loss = distance, positive, mine, loss
-        self.regularizers, self.reduction = regularizers, reduction
+        self.distance, self.positive, self.negatives, self.loss = distance, positive, negatives, loss
+        self.regularizers, self.reduce = regularizers, find_reduction(reduction)
         for number, regularizer in enumerate(regularizers):
             # As attributes too, so that torch knows those that are modules.
             setattr(self, f"regularizer{number}", regularizer)
@@ -123,7 +122,7 @@ class Objective(nn.Module):
 
     def triplets(self, described: Descriptions) -> Triplets:
         """Return the pairs with their negatives, mined on the descriptors as compared at test."""
-        negatives = self.mine(described.code, self.distance)
+        negatives = self.negatives(described.code, self.distance)
         positive, negative = self._distances(described, negatives)
         if described.binary is None:
             mined = (positive - negative).detach()
@@ -145,12 +144,12 @@ class Objective(nn.Module):
             weights: (n,) weights of the pairs, or None for ones.
         """
         weighted = losses if weights is None else weights * losses
-        total = weighted.mean() if self.reduction == "mean" else weighted.sum()
+        total = self.reduce(weighted)
         return sum((regularizer(described) for regularizer in self.regularizers), total)
 
     def parts(self) -> Iterator[tuple[str, object]]:
         """Yield the parts by name; any of them may keep state or report curve values in `seen`."""
-        yield from (("positive", self.positive), ("negatives", self.mine), ("loss", self.loss))
+        yield from (("positive", self.positive), ("negatives", self.negatives), ("loss", self.loss))
         yield from ((f"regularizer{i}", part) for i, part in enumerate(self.regularizers))
 
 

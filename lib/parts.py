@@ -36,7 +36,7 @@ PARTS: Mapping[str, Mapping[str, Callable[..., object]]] = {
     "distance": {
         "euclidean": distances.euclidean,
         "angular": distances.angular,
-        "hybrid": distances.hybrid,
+        "hybrid": distances.hybrid_similarity,
         "hamming": distances.hamming,
     },
     "positive": {"pair": topology.Pair, "topology": topology.topology},
@@ -67,17 +67,20 @@ PARTS: Mapping[str, Mapping[str, Callable[..., object]]] = {
 }
 
 
-def build(axis: str, part: Part, **more: object) -> object:
-    """Build a part from its name and options, e.g. ``Hinge(margin=1.0)``.
+def build(axis: str, part: Part | None, **more: object) -> object:
+    """Build a part from its name and options, e.g. ``Hinge(margin=1.0)``; None for an empty axis.
 
     Args:
         axis: a key of `PARTS`.
-        part: the part's name and options; an option that is a `Part` is built first.
+        part: the part's name and options; an option that is a `Part` is built first. None where a
+            recipe leaves the axis empty.
         more: further options that the recipe does not choose, e.g. the network's width.
 
     Raises:
         ValueError: there is no such part; the message lists the known ones.
     """
+    if part is None:
+        return None
     make = find(axis, part.name)
     options = {
         name: build(name, option) if isinstance(option, Part) else option

@@ -13,8 +13,8 @@ class Search:
 
     Attributes:
         rates: by optimiser, the rates tried first, ascending; SGD's are for a dampening that equals
-            the momentum (`lib.study.searches`). If the best rate lies at an end,
-            the grid is extended by steps of 1, 2, 5, 10, …
+            the momentum (`lib.study.searches`). If the best rate lies at an end, the grid is extended
+            by steps of 1, 2, 5, 10, …
         seeds: seeds for each rate and pair of train and test set.
         budget: budget of a run; None is the profile's own.
     """

@@ -153,14 +153,17 @@ def adasample(
     distance, drawn_by = known[loss]
     mark = "+" * augment + "*" * generate
     default = lam == 10.0 and loss == "AHT"
-    shown = "∞" if math.isinf(lam) else f"{lam:g}"
+    if math.isinf(lam):
+        shown = "∞"
+        sampler = part("hardpos", distance=drawn_by)
+    else:
+        shown = f"{lam:g}"
+        sampler = part("adasample", lam=float(lam), distance=drawn_by)
     # Eq. 13 = sampler and pair weight; Eq. 14 (HT), 15 (AHT) = distance, negatives and hinge.
     return replace(
         HARDNET_GEN,
         label=f"AdaSample{mark}" if default else f"AdaSample{mark} (λ = {shown}, {loss})",
-        sampler=part("hardpos", distance=drawn_by)
-        if math.isinf(lam)
-        else part("adasample", lam=float(lam), distance=drawn_by),
+        sampler=sampler,
         distance=distance,
         negatives=WITHIN,
         pair_weight=part("inverse_distance", scale="batch_mean"),
@@ -539,13 +542,13 @@ def shared(names: Iterable[str], optimizer: str) -> dict[str, Recipe]:
     Raises:
         ValueError: another optimiser is named.
     """
-    known = {"SGD": DSM.optimizer, "Adam": HYNET.optimizer}
-    if optimizer not in (*known, "damped SGD", "own"):
-        raise ValueError(f"unknown optimizer {optimizer!r}; there are: SGD, Adam, damped SGD, own")
+    known = {"SGD": DSM.optimizer, "Adam": HYNET.optimizer, "damped SGD": None, "own": None}
+    if optimizer not in known:
+        raise ValueError(f"unknown optimizer {optimizer!r}; there are: {', '.join(known)}")
     rows = {}
     for name in names:
         recipe = in_shared_setting(RECIPES[name])
-        recipe = replace(recipe, optimizer=known.get(optimizer, recipe.optimizer))
+        recipe = replace(recipe, optimizer=known[optimizer] or recipe.optimizer)
         rows[_shared_name(name, recipe)] = recipe
     return rows
 
@@ -553,6 +556,7 @@ def shared(names: Iterable[str], optimizer: str) -> dict[str, Recipe]:
 def _shared_name(name: str, recipe: Recipe) -> str:
     if recipe == RECIPES[name]:
         return name
-    if recipe.optimizer.name == "adam":
-        return f"{name}, shared, Adam"
-    return f"{name}, shared, {'damped ' if recipe.optimizer.options.get('dampening') else ''}SGD"
+    optimizer = "Adam" if recipe.optimizer.name == "adam" else "SGD"
+    if recipe.optimizer.options.get("dampening"):
+        optimizer = "damped SGD"
+    return f"{name}, shared, {optimizer}"

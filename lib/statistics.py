@@ -36,27 +36,37 @@ def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.Dat
     # Whether a pooled value is larger than the one before.
     rises = np.array(list(product((0, 1), repeat=len(runs) - 1)))
     patterns = np.insert(rises, 0, 0, axis=1).cumsum(axis=1)
+    # Each split has the runs of the lower method first.
     splits = [[*own, *sorted({*runs} - {*own})] for own in combinations(runs, lower)]
     groups = np.split(patterns[:, splits], [lower], axis=2)
     forms = {}
     for form, continuity in (("normal, continuity + ties", True), ("normal, ties", False)):
         for sides, alternative in ((1, "less"), (2, "two-sided")):
-            way = {"use_continuity": continuity, "alternative": alternative, "method": "asymptotic"}
             with np.errstate(invalid="ignore", divide="ignore"):
-                tested = scipy.stats.mannwhitneyu(*groups, axis=2, **way)
+                tested = scipy.stats.mannwhitneyu(
+                    *groups,
+                    use_continuity=continuity,
+                    alternative=alternative,
+                    axis=2,
+                    method="asymptotic",
+                )
             # NaN is the p of runs that are all equal.
             forms[form, sides] = np.nan_to_num(tested.pvalue, nan=1.0)
-    at_most = scipy.stats.rankdata(tested.statistic, "max", axis=1) / len(splits)
-    at_least = 1 - (scipy.stats.rankdata(tested.statistic, "min", axis=1) - 1) / len(splits)
-    forms["exact", 1], forms["exact", 2] = at_most, np.minimum(1, 2 * np.minimum(at_most, at_least))
-    sizes = [sorted(np.bincount(pattern), reverse=True) for pattern in patterns]
-    tied = [[size for size in own if size > 1] for own in sizes]
+    u = tested.statistic
+    at_most = scipy.stats.rankdata(u, "max", axis=1) / len(splits)
+    at_least = 1 - (scipy.stats.rankdata(u, "min", axis=1) - 1) / len(splits)
+    forms["exact", 1] = at_most
+    forms["exact", 2] = np.minimum(1, 2 * np.minimum(at_most, at_least))
+    groups_of_ties = []
+    for pattern in patterns:
+        sizes = np.bincount(pattern)
+        groups_of_ties.append(sorted(sizes[sizes > 1], reverse=True))
     columns = {
-        "u": tested.statistic.ravel(),
+        "u": u.ravel(),
         "at_most": at_most.ravel(),
         "at_least": at_least.ravel(),
-        "tied": np.repeat([*map(sum, tied)], len(splits)),
-        "ties": np.repeat(["+".join(map(str, own)) for own in tied], len(splits)),
+        "tied": np.repeat([sum(sizes) for sizes in groups_of_ties], len(splits)),
+        "ties": np.repeat(["+".join(map(str, sizes)) for sizes in groups_of_ties], len(splits)),
     }
     order = ["tied", "ties", "u", "at_most", "at_least"]
     outcomes = pd.DataFrame(columns).drop_duplicates().sort_values(order)
@@ -68,16 +78,18 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     """Adjust p for several hypotheses by Holm's step-down method (1979), for the family-wise error.
 
     Args:
-        p_values: A vector of size (`num_columns`), in [0, 1].
+        p_values: (m,) in [0, 1].
 
     Returns:
-        A vector of the same size and order; reject a hypothesis where it is at most the level.
+        (m,) in the same order; reject a hypothesis where it is at most the level.
     """
     p = np.asarray(p_values, float)
     order = np.argsort(p, kind="stable")
+    # The smallest p is multiplied by m, the next by m − 1, and so on.
+    multiplied = p[order] * np.arange(len(p), 0, -1)
     adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
-    return adjusted
+    adjusted[order] = np.maximum.accumulate(multiplied)
+    return np.minimum(1, adjusted)
 
 
 def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -87,16 +99,18 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
     beats it. The values of the two orders add up to 1.
 
     Args:
-        a: A matrix of size (`num_runs_a` x `num_columns`), or a vector of runs, two or more.
-        b: A matrix of size (`num_runs_b` x `num_columns`), or a vector.
+        a: (n,) runs, two or more; or (n, c), columns of runs that are compared each for itself.
+        b: (m,) or (m, c).
 
     Returns:
-        For each column A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the ends of Newcombe's
-        interval (2006, method 5). The interval is wide even where the runs separate completely; a
-        bootstrap of the runs has no width there.
+        A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the two ends of Newcombe's interval
+        (2006, method 5), each a number, or (c,). The interval is wide even where the runs separate
+        completely; a bootstrap of the runs has no width there.
     """
-    a, b = (np.asarray(runs, float) for runs in (a, b))
-    value = ((a[:, None] > b) + 0.5 * (a[:, None] == b)).mean(axis=(0, 1))
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    higher = a[:, None] > b
+    equal = a[:, None] == b
+    value = (higher + 0.5 * equal).mean(axis=(0, 1))
     low, high = np.vectorize(_newcombe, otypes=[float, float])(value, len(a), len(b))
     # Vectors of runs give numbers, not arrays without dimensions.
     return value[()], low[()], high[()]
@@ -124,8 +138,8 @@ def power(
     """Simulate the power of the exact one-sided test for normal values.
 
     Args:
-        effects: A vector of size (`num_effects`): differences of the means in units of the standard
-            deviation over seeds, which is the same for both methods; 0 gives the size of the test.
+        effects: (e,) differences of the means in units of the standard deviation over seeds, which is
+            the same for both methods; 0 gives the size of the test.
         runs: number of runs of each method.
         alpha: level; for the strictest step of Holm's correction over six tests, 0.05 / 6.
         simulations: number of draws; every effect uses the same ones.
@@ -135,7 +149,8 @@ def power(
     """
     effects = np.asarray(effects, float)
     draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
-    lower, higher = draws[0] - effects[:, None, None], draws[1]
+    lower = draws[0] - effects[:, None, None]
+    higher = draws[1]
     p = scipy.stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
     return pd.Series((p <= alpha).mean(axis=-1), pd.Index(effects, name="effect"))
 

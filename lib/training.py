@@ -25,7 +25,7 @@ from lib.files import write_bytes
 from lib.losses.descriptions import Descriptions, descriptions
 from lib.objective import build as build_objective
 from lib.profiles import Profile
-from lib.recipes import Recipe
+from lib.recipes import Budget, Recipe
 from lib.samplers.batches import Batch, open_batches
 from lib.samplers.candidates import Choice
 
@@ -39,8 +39,14 @@ CANDIDATE_CHUNK = {"cpu": 128, "cuda": 8192}
 Evaluate = Callable[[nn.Module], Mapping[str, float]]
 # What torch.load raises on foreign bytes, depending on the first of them.
 _UNREADABLE = (
-    *(pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, AttributeError),
-    *(RuntimeError, struct.error),
+    pickle.UnpicklingError,
+    EOFError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    struct.error,
 )
 
 
@@ -71,10 +77,17 @@ class Trained:
     seconds: float
 
 
+def steps_per_epoch(budget: Budget) -> int:
+    """Return the number of training steps of an epoch, one at least."""
+    return max(1, budget.epoch_pairs // budget.batch_pairs)
+
+
 def part_state(stage: Mapping[str, Tensor], part: str = "model") -> dict[str, Tensor]:
     """Return the state dict of one part of a stage, by default the network's weights."""
     prefix = f"{part}/"
-    return {n.removeprefix(prefix): v for n, v in stage.items() if n.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): tensor for name, tensor in stage.items() if name.startswith(prefix)
+    }
 
 
 @dataclass
@@ -123,7 +136,7 @@ def train(
         OSError: a checkpoint cannot be written; the previous one is unchanged.
     """
     budget = profile.budget_for(recipe)
-    epoch_steps = max(1, budget.epoch_pairs // budget.batch_pairs)
+    epoch_steps = steps_per_epoch(budget)
     total = epoch_steps * budget.epochs
     stretch = max(1, total // CURVE_POINTS)
 
@@ -135,7 +148,7 @@ def train(
     batches = open_batches(recipe, patch_set, device, model.input_size)
     sampler = parts.build("sampler", recipe.sampler)
     objective = build_objective(recipe, device)
-    weigh = parts.build("pair_weight", recipe.pair_weight) if recipe.pair_weight else None
+    weigh = parts.build("pair_weight", recipe.pair_weight)
     schedule = parts.build("schedule", recipe.schedule)
     optimizer = _optimizer(recipe, model)
     network = _Network(model, profile, device)
@@ -157,10 +170,11 @@ def train(
             settings["lr"] = recipe.optimizer.options["lr"] * schedule(done)
 
         batch = batches.draw(budget.batch_pairs, generator)
-        choice, of = network.pairs(batch, sampler, generator)
-        triplets = objective.triplets(of)
+        choice, described = network.pairs(batch, sampler, generator)
+        triplets = objective.triplets(described)
         losses = objective.loss(triplets)
-        minimised = objective.total(losses, of, weigh(choice) if weigh else None)
+        weights = weigh(choice) if weigh else None
+        minimised = objective.total(losses, described, weights)
 
         optimizer.zero_grad(set_to_none=True)
         minimised.backward()
@@ -169,14 +183,14 @@ def train(
         if hasattr(sampler, "observe"):
             sampler.observe(triplets, losses)
         progress.step += 1
-        seen = {
+        observed = {
             "loss": losses.detach().mean(),
             "d_pos": triplets.positive.detach().mean(),
             "d_neg": triplets.negative.detach().mean(),
         }
         for part in (batch, *named.values()):
-            seen |= getattr(part, "seen", {})
-        for name, value in seen.items():
+            observed |= getattr(part, "seen", {})
+        for name, value in observed.items():
             sums[name] = sums.get(name, 0) + value.double()
 
         if progress.step % stretch == 0 or progress.step == total:
@@ -219,14 +233,17 @@ class _Network:
         if sampler.reuse:
             with self.autocast:
                 output = self.raw(batch.images(batch.pool.valid))
-            raw = output[0] if isinstance(output, tuple) else output
+            raw = _first(output)
             described = batch.lay_out(self.model.normalise(raw))
             choice = sampler.choose(batch.pool, lambda: described, generator)
             # Candidates were forwarded in order, so a candidate's rank is its row in the output.
             rank = (batch.pool.valid.flatten().cumsum(0) - 1).view(batch.pool.valid.shape)
             chosen = rank[choice.places]
-            kept = tuple(each[chosen] for each in output) if raw is not output else raw[chosen]
-            return choice, descriptions(self.model, kept)
+            if isinstance(output, tuple):
+                output = tuple(each[chosen] for each in output)
+            else:
+                output = output[chosen]
+            return choice, descriptions(self.model, output)
         choice = sampler.choose(batch.pool, lambda: self._candidates(batch), generator)
         with self.autocast:
             output = self.raw(batch.images(choice.places))
@@ -238,13 +255,17 @@ class _Network:
         self.model.eval()
         rows, columns = batch.pool.valid.nonzero(as_tuple=True)
         described = []
-        for place in zip(rows.split(self.chunk), columns.split(self.chunk), strict=True):
+        for chunk in zip(rows.split(self.chunk), columns.split(self.chunk), strict=True):
             with self.autocast:
-                output = self.raw(batch.images(place))
-                raw = output[0] if isinstance(output, tuple) else output
+                raw = _first(self.raw(batch.images(chunk)))
                 described.append(self.model.normalise(raw))
         self.model.train()
         return batch.lay_out(torch.cat(described))
+
+
+def _first(output: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """Return the descriptors of a network's output, which may be a tuple of them and further tensors."""
+    return output[0] if isinstance(output, tuple) else output
 
 
 def _make_repeatable(seed: int, threads: int) -> None:
@@ -272,12 +293,12 @@ def _keep_stages(
     progress: _Progress, stages: tuple[float, ...], done: float, stateful: Mapping[str, nn.Module]
 ) -> None:
     for stage in stages:
-        if done >= stage and str(stage) not in progress.stages:
-            progress.stages[str(stage)] = {
-                f"{name}/{key}": value.detach().cpu().clone()
-                for name, part in stateful.items()
-                for key, value in part.state_dict().items()
-            }
+        if done < stage or str(stage) in progress.stages:
+            continue
+        tensors = progress.stages[str(stage)] = {}
+        for name, part in stateful.items():
+            for key, value in part.state_dict().items():
+                tensors[f"{name}/{key}"] = value.detach().cpu().clone()
 
 
 def _close_stretch(
@@ -325,7 +346,7 @@ def _restore(
         if isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error):
             raise
         raise _foreign(path) from error
-    if not _is_of(content, stateful, generator):
+    if not _is_checkpoint(content, stateful, generator):
         raise _foreign(path)
     for name, part in stateful.items():
         part.load_state_dict(content["parts"][name])
@@ -336,7 +357,9 @@ def _restore(
     return _Progress(**content["progress"])
 
 
-def _is_of(content: object, stateful: Mapping[str, nn.Module], generator: torch.Generator) -> bool:
+def _is_checkpoint(
+    content: object, stateful: Mapping[str, nn.Module], generator: torch.Generator
+) -> bool:
     """Say whether a checkpoint's content has the names and shapes of this run's."""
     names = {"progress", "parts", "generator", "torch", "cuda"}
     if not (isinstance(content, dict) and content.keys() == names):
@@ -361,8 +384,10 @@ def _fits(part: nn.Module | torch.optim.Optimizer, state: object) -> bool:
         return all(_has_shape(state[name], value) for name, value in own.items())
     if isinstance(part, torch.optim.Optimizer):
         parameters = [each for group in part.param_groups for each in group["params"]]
+        if _groups(state) != _groups(own):
+            return False
         # Beside tensors like the parameter, an optimiser keeps counts.
-        return _groups(state) == _groups(own) and all(
+        return all(
             _has_shape(value, parameters[number]) or not getattr(value, "ndim", 0)
             for number, kept in state["state"].items()
             for value in kept.values()
@@ -371,7 +396,7 @@ def _fits(part: nn.Module | torch.optim.Optimizer, state: object) -> bool:
 
 
 def _groups(state: Mapping) -> list[tuple[Set[str], int]]:
-    """The names of an optimiser's settings and its number of parameters, group by group."""
+    """Return the names of an optimiser's settings and its number of parameters, group by group."""
     return [(group.keys(), len(group["params"])) for group in state["param_groups"]]
 
 

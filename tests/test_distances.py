@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lib import objective, parts
-from lib.losses.distances import Distance, angular, euclidean, hamming, hybrid
+from lib.losses.distances import Distance, angular, euclidean, hamming, hybrid_similarity
 from lib.losses.negatives import Hardest
-from lib.recipes import HYNET, RECIPES, largest_gradient
-from lib.recipes import hybrid as with_hybrid
+from lib.recipes import HYNET, RECIPES, hybrid, largest_gradient
 
 seeds = st.integers(0, 2**31)
 sizes = st.integers(1, 6)
@@ -67,7 +66,7 @@ KNOWN = {
     ),
     **{
         f"hybrid, α = {alpha}": Known(
-            hybrid(alpha, 1.5, epsilon=0.0),
+            hybrid_similarity(alpha, 1.5, epsilon=0.0),
             lambda s, alpha=alpha: hybrid_of(s, alpha, 1.5),
             lambda s, alpha=alpha: (
                 -1 / 1.5 if math.isinf(alpha) else -(alpha + 1 / math.sqrt(2 - 2 * s)) / 1.5
@@ -126,7 +125,7 @@ def test_the_largest_distance_is_that_of_opposite_descriptors(name):
     "distance",
     [
         *(distance_of(power=power) for distance_of, _ in DISTANCES.values() for power in (1, 2)),
-        *(hybrid(alpha) for alpha in ALPHAS),
+        *(hybrid_similarity(alpha) for alpha in ALPHAS),
     ],
 )
 def test_identical_and_opposite_descriptors_have_finite_distances_and_gradients(distance, dtype):
@@ -211,12 +210,12 @@ def test_z_is_the_largest_slope_on_a_dense_grid(alpha, expected):
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_a_recipe_on_the_hybrid_has_the_floor_of_the_same_angle(alpha):
     """Every α skips the same pairs as false negatives: those with d < 0.008."""
-    recipe = with_hybrid(HYNET, alpha=alpha)
+    recipe = hybrid(HYNET, alpha=alpha)
     floor = recipe.negatives.options["floor"]
     nearer, farther = (hybrid_of(1 - d**2 / 2, alpha, largest_gradient(alpha)) for d in (0.0079, 0.0081))
     assert nearer < floor < farther
     # The ε under the root hides the smallest distances; without it the built distance agrees.
-    exact = hybrid(**recipe.distance.options, epsilon=0.0)
+    exact = hybrid_similarity(**recipe.distance.options, epsilon=0.0)
     similarities = 1 - torch.tensor([0.0079, 0.0081], dtype=torch.float64) ** 2 / 2
     assert exact.of_similarity(similarities).tolist() == pytest.approx([nearer, farther], abs=1e-9)
     assert parts.build("distance", recipe.distance).maximum == exact.maximum
@@ -253,7 +252,7 @@ def test_negatives_closer_than_two_bits_are_skipped_and_the_first_of_ties_is_tak
             torch.stack([base, flipped(0), flipped(2, 3)]),
         ]
     )
-    negatives = built.mine(codes, built.distance)
+    negatives = built.negatives(codes, built.distance)
     assert (negatives.query[0].item(), negatives.patch[0].item()) == (0, 3 + 2)
     assert negatives.distances(codes, built.distance)[0].item() == 2 * 2 / 256
     unfloored = Hardest("across", floor=0.0)(codes, built.distance)

@@ -45,7 +45,7 @@ def described(n: int = 5, k: int = 4, seed: int = 0) -> Descriptions:
 
 def whole(loss: nn.Module, distance: Distance | None = None, **more: object) -> Objective:
     distance = distance or euclidean(epsilon=0.0)
-    more = {"positive": Pair(distance), "mine": Hardest("across", 0.0)} | more
+    more = {"positive": Pair(distance), "negatives": Hardest("across", 0.0)} | more
     return Objective(distance=distance, loss=loss, **more)
 
 

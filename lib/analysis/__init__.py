@@ -4,10 +4,14 @@ A module has ``probe(subject, data)``, which returns arrays small enough to comm
 set: `gradient_norms`, `gradient_magnitudes`, `distance_histogram`, … Or it has ``compute(**options)``,
 which checks the papers' theory without data and returns numbers and arrays: `theorem_2`, `unbiasedness`,
 `similarities`, …
+
+`training_batch` draws the batches that probes describe, and `correlations` compares the arrays of
+`gradient_norms` (AdaSample, Fig. 3).
 """
 
 import numpy as np
 
+# What ``compute`` returns: numbers, JSON-able, and arrays by name.
 Computed = tuple[dict[str, object], dict[str, np.ndarray]]
 # Values of the exponent 2α − 1 = λ / L_avg (AdaSample, Eq. 13) at which the theory is tabulated. 1 is
 # sampling by the gradient alone (α = 1). With λ = 10, training begins near 8; a converged loss of 0.5,

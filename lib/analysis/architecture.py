@@ -23,7 +23,8 @@ def compute(width: float = 1.0) -> Computed:
     """
     networks = []
     for label, build in NETWORKS.items():
-        model, passed = build(width=width).eval(), []
+        model = build(width=width).eval()
+        passed = []
         for layer in model.modules():
             if not any(layer.children()):
                 layer.register_forward_hook(lambda *call, passed=passed: passed.append(call))
@@ -34,9 +35,14 @@ def compute(width: float = 1.0) -> Computed:
             for layer, _, output in passed
         ]
         convolutions = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
-        kernels = sum(layer.weight.numel() for layer in convolutions)
-        sizes = {"convolutional": kernels, "parameters": _size(model)}
-        networks.append({"label": label, **sizes, "layers": layers})
+        networks.append(
+            {
+                "label": label,
+                "convolutional": sum(layer.weight.numel() for layer in convolutions),
+                "parameters": _size(model),
+                "layers": layers,
+            }
+        )
     return {"networks": networks}, {}
 
 

@@ -2,7 +2,7 @@
 
 Probabilities that sum to one within a class depend on the class's size, and this alone correlates two
 kinds of them. A `Reading` says what is correlated, and intervals are over classes, drawn with
-replacement. Named arrays hold S stages of C classes with c places each, NaN where a place holds no
+replacement. Named arrays hold S stages of C classes with c slots each, NaN where a slot holds no
 candidate, as `lib.analysis.gradient_norms` returns them.
 """
 
@@ -13,8 +13,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-# Resamples of classes; draws of a reading that chooses or shuffles candidates.
-RESAMPLES, DRAWS = 1000, 100
+# Resamples of classes, and draws of a reading that chooses or shuffles candidates.
+RESAMPLES = 1000
+DRAWS = 100
 # In the column `run` of `correlations`.
 MEAN = "mean of the runs"
 # Arrays by name.
@@ -134,9 +135,9 @@ def _kept(
 def _shuffle(values: np.ndarray, kept: np.ndarray, random: np.random.Generator) -> None:
     """Permute the kept values among the candidates of each class, in place."""
     # The kept candidates in their own order, and in a random one.
-    places = (~kept).argsort(axis=-1, kind="stable")
+    slots = (~kept).argsort(axis=-1, kind="stable")
     dealt = np.where(kept, random.random(kept.shape), np.inf).argsort(axis=-1)
-    np.put_along_axis(values, places, np.take_along_axis(values, dealt, axis=-1), axis=-1)
+    np.put_along_axis(values, slots, np.take_along_axis(values, dealt, axis=-1), axis=-1)
 
 
 def _scaled(values: np.ndarray, scale: str) -> np.ndarray:

@@ -29,10 +29,10 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     Returns:
         "stage" (3,) float32, fractions of training; "exponent" (3,) float32, λ / L_avg at those
         moments, 0 before the first loss; "images" (C, c, 32, 32) uint8, at most c candidates of each of
-        the first C = 6 classes of the batch, zero at empty places; "generated" (C, c) bool, which
-        candidates are turned copies; "anchor" (C,) int16, the anchor's place; (3, C, c) float32:
+        the first C = 6 classes of the batch, zero at empty slots; "generated" (C, c) bool, which
+        candidates are turned copies; "anchor" (C,) int16, the slot of the anchor; (3, C, c) float32:
         "distance" to the anchor at power 1, by the sampler's distance, and "probability", NaN at the
-        anchor and at empty places; "positive" (3, C) int16, the place drawn; "negative" (3, C, 32, 32)
+        anchor and at empty slots; "positive" (3, C) int16, the slot drawn; "negative" (3, C, 32, 32)
         uint8, the patch mined; "near_anchor" (3, C) bool, whether the negative was mined for the anchor
         (else for the positive); "found" (3, C) bool, whether there was a negative.
     """
@@ -44,36 +44,35 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     images = batch.images[:, :, 0].round().clamp(0, 255).byte()
     candidates = batch.shuffled(generator)
 
-    curve = subject.curves
-    steps = np.asarray(curve["step"])
+    steps = np.asarray(subject.curves["step"])
 
     def at_stage(stage: float, network: nn.Module) -> dict[str, object]:
         # Exponent of the last recorded step up to the stage; before the first loss, draws are uniform.
         passed = int((steps <= stage * steps[-1] + 1e-6).sum())
-        exponent = float([0.0, *curve["exponent"]][passed])
+        exponent = float([0.0, *subject.curves["exponent"]][passed])
         model = with_statistics(network, candidates)
         raw = batch.raw_descriptors(model)
         far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, distance)
         logits, _ = log_probabilities(far, torch.tensor(exponent, device=far.device))
         drawn = torch.multinomial(logits.exp().cpu(), 1, generator=generator)
         positive = drawn.squeeze(1).to(far.device)
-        places = torch.stack([batch.anchor, positive])
+        pair = torch.stack([batch.anchor, positive])
         mined = objective.triplets(batch.pairs(model, raw, positive)).negatives
         side, other = mined.patch // n, mined.patch % n
         shown = {
             "distance": far,
             "probability": logits.exp().where(far.isfinite(), torch.nan),
             "positive": positive.short(),
-            "negative": images[other, places[side, other]],
+            "negative": images[other, pair[side, other]],
             "near_anchor": mined.query < n,
             "found": mined.found,
         }
         return {"exponent": np.float32(exponent)} | {name: v[:CLASSES] for name, v in shown.items()}
 
-    place = torch.arange(batch.pool.valid.shape[1], device=subject.device)
+    slot = torch.arange(batch.pool.valid.shape[1], device=subject.device)
     once = {
         "images": images * batch.pool.valid[:, :, None, None],
-        "generated": batch.pool.valid & (place >= batch.pool.originals[:, None]),
+        "generated": batch.pool.valid & (slot >= batch.pool.originals[:, None]),
         "anchor": batch.anchor.short(),
     }
     networks = subject.networks

@@ -30,7 +30,10 @@ from lib.objective import Objective
 from lib.objective import build as build_objective
 from lib.recipes import Recipe, part
 
-BATCHES, BINS, POINTS = 30, 36, 90
+BATCHES = 30
+BINS = 36
+# Angles of a curve.
+POINTS = 90
 # Percentiles of the values in a bin.
 SPREAD = (10, 90)
 
@@ -66,9 +69,10 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     for kind, angle, value in zip(curves, angles.numpy(), values.numpy(), strict=True):
         groups = [value[np.digitize(angle, edges[1:-1]) == number] for number in range(BINS)]
         rows = [[v.mean(), *np.percentile(v, SPREAD)] if len(v) else [np.nan] * 3 for v in groups]
-        mean, *spread = np.array(rows, np.float32).T
-        arrays[f"count_{kind}"] = np.array(list(map(len, groups)), np.int32)
-        arrays |= {f"mean_{kind}": mean, f"spread_{kind}": np.stack(spread, axis=1)}
+        table = np.array(rows, np.float32)
+        arrays[f"count_{kind}"] = np.array([len(group) for group in groups], np.int32)
+        arrays[f"mean_{kind}"] = table[:, 0]
+        arrays[f"spread_{kind}"] = table[:, 1:]
         arrays[f"curve_{kind}"] = curves[kind].float().numpy()
     return arrays
 
@@ -89,7 +93,8 @@ def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) 
         model: normalises the descriptors.
         raw: (2n, k) descriptors before normalisation, anchors first.
     """
-    mined, n = objective.triplets(descriptions(model, raw)), len(raw) // 2
+    n = len(raw) // 2
+    mined = objective.triplets(descriptions(model, raw))
     own, negative = mined.negatives.query, mined.negatives.patch
     # A separate row for each side of each triplet, though several may show one patch.
     leaf = raw[torch.stack([own, (own + n) % (2 * n), negative])].requires_grad_()
@@ -102,5 +107,7 @@ def magnitudes(case: Case, objective: Objective, model: nn.Module, raw: Tensor) 
         losses = losses * inverse_distance(d, None, scale="batch_mean")
     (gradient,) = torch.autograd.grad(losses.sum(), leaf)
     with torch.no_grad():
-        theta = 2 * ((unit[0] - unit[1:]).norm(dim=2) / 2).clamp(max=1).asin()
-        return torch.stack([theta, (leaf.norm(dim=2) * gradient.norm(dim=2))[1:]])
+        distances = (unit[0] - unit[1:]).norm(dim=2)
+        theta = 2 * (distances / 2).clamp(max=1).asin()
+        products = leaf.norm(dim=2) * gradient.norm(dim=2)
+        return torch.stack([theta, products[1:]])

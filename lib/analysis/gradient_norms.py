@@ -52,7 +52,7 @@ class Samples(NamedTuple):
 def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     """Compute gradient norms of the candidates of C = 32 classes at each of S stages of training.
 
-    The batch is as large as training's, and C is no larger than it. Of the c places of a class (15 with
+    The batch is as large as training's, and C is no larger than it. Of the c slots of a class (15 with
     ``*``), the anchor's and empty ones hold NaN.
 
     Args:
@@ -66,7 +66,7 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         to the anchor, 0 where it is to the positive; "output", the norm at the descriptors of the
         triplet before normalisation; "differences" and "sphere", the norms at the positive's unit
         descriptor, in all directions with the loss written in ‖x − y‖, and along the sphere;
-        "originals" (C,) int16, the number of a class's places, the first ones, that hold patches of the
+        "originals" (C,) int16, the number of a class's slots, the first ones, that hold patches of the
         set itself, the rest being generated (``*``).
     """
     generator = torch.Generator().manual_seed(SEED)
@@ -82,13 +82,13 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         far = anchor_distances(batch.pool, unit(model, raw), batch.anchor, objective.distance)[:CLASSES]
         candidates = far.isfinite().nonzero()
         members, sides = [], []
-        for row, place in candidates.tolist():
+        for row, slot in candidates.tolist():
             positives = others.clone()
-            positives[row] = place
+            positives[row] = slot
             mined = objective.triplets(batch.pairs(model, raw, positives)).negatives
             side, other = divmod(int(mined.patch[row]), len(others))
             negative = (other, int((batch.anchor, positives)[side][other]))
-            members.append([(row, int(batch.anchor[row])), (row, place), negative])
+            members.append([(row, int(batch.anchor[row])), (row, slot), negative])
             sides.append((int(mined.query[row]) < len(others), bool(mined.found[row])))
         patches = torch.tensor(members, device=raw.device).unbind(-1)
         samples = Samples(batch.images[patches], *torch.tensor(sides, device=raw.device).unbind(-1))
@@ -157,7 +157,8 @@ def per_sample_gradient_norms(
         ValueError: the model is in training mode, where samples of a batch depend on each other, or it
             has other parameters.
     """
-    model, calls, squares = copy.deepcopy(model), [], []
+    model = copy.deepcopy(model)
+    calls, squares = [], []
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d)]
     if model.training or len(layers) < len(list(model.parameters())):
         raise ValueError("give a network of weights of convolutions alone, in evaluation mode")
@@ -169,8 +170,12 @@ def per_sample_gradient_norms(
         described = model(images.flatten(0, 1)).unflatten(0, (-1, 3))
         losses = triplet_losses(objective, described, *sides)
         gradients = torch.autograd.grad(losses.sum(), [output for *_, output in calls])
-        terms = zip(calls, gradients, strict=True)
-        squares.append(sum(_squared_norms(layer, *inputs, slope) for (layer, inputs, _), slope in terms))
+        squares.append(
+            sum(
+                _squared_norms(layer, maps, slopes)
+                for (layer, (maps,), _), slopes in zip(calls, gradients, strict=True)
+            )
+        )
     return torch.cat(squares).sqrt()
 
 
@@ -205,7 +210,8 @@ def output_norms(
     (at_raw,) = torch.autograd.grad(losses.sum(), before)
     leaf = unit(model, raw).detach().requires_grad_()
     through = triplet_losses(objective, leaf, *sides, differences=True)
-    at_positive, positive = torch.autograd.grad(through.sum(), leaf)[0][:, 1], leaf.detach()[:, 1]
+    (at_unit,) = torch.autograd.grad(through.sum(), leaf)
+    at_positive, positive = at_unit[:, 1], leaf.detach()[:, 1]
     across = (at_positive * positive).sum(-1, keepdim=True)
     return {
         "loss": losses.detach(),

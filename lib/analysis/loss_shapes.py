@@ -21,14 +21,14 @@ from torch import Tensor, nn
 from lib.analysis import Computed
 from lib.losses import cdf, hinges
 from lib.losses.descriptions import drawn
-from lib.losses.distances import Distance, angular, euclidean, hybrid
+from lib.losses.distances import Distance, angular, euclidean, hybrid_similarity
 from lib.losses.pair_weights import inverse_distance
 
 _ROOT = euclidean(power=1, epsilon=0.0)
 _SQUARE = euclidean(power=2, epsilon=0.0)
 _ANGLE = angular(power=1, epsilon=0.0)
 _ANGLE_SQUARE = angular(power=2, epsilon=0.0)
-_HYBRID = hybrid(2.0, 2.736, epsilon=0.0)
+_HYBRID = hybrid_similarity(2.0, 2.736, epsilon=0.0)
 # Number of triplets that join a state of a thousand at a time.
 JOINING = 16
 
@@ -79,7 +79,8 @@ def compute(angles: int = 90, triplets: int = 1023) -> Computed:
         Numbers: "cases", rows with "key" and "label". Arrays, float32: "theta" (A,), and
         "positive_<key>" and "negative_<key>" (A,), the magnitudes.
     """
-    state, arrays = gaussian_state(triplets), {}
+    state = gaussian_state(triplets)
+    arrays = {}
     for key, case in CASES.items():
         case = copy.deepcopy(case)
         # A loss that remembers earlier batches must have seen the state.
@@ -136,14 +137,23 @@ def slopes(case: Case, batch: Tensor, state: Tensor) -> Tensor:
     leaf = batch.clone().requires_grad_()
     losses = _losses(copy.deepcopy(case), leaf)
     if case.drawn_by is not None:
-        weights, of_state = (
-            inverse_distance(case.drawn_by.of_similarity(1 - d[:, 0] ** 2 / 2), None, scale="raw")
-            for d in (batch, state)
-        )
-        losses = losses * (weights / of_state.mean())
+        losses = losses * (_weights(case.drawn_by, batch) / _weights(case.drawn_by, state).mean())
     (gradient,) = torch.autograd.grad(losses.sum(), leaf)
     return gradient.T.abs() * (1 - (batch.T / 2) ** 2).sqrt()
 
 
+def _similarity(distances: Tensor) -> Tensor:
+    """Return the inner products of unit descriptors at Euclidean distances of any shape."""
+    return 1 - distances**2 / 2
+
+
+def _weights(drawn_by: Distance, batch: Tensor) -> Tensor:
+    """Return w_i = 1/d (n,) of triplets (n, 2)."""
+    distances = drawn_by.of_similarity(_similarity(batch[:, 0]))
+    return inverse_distance(distances, None, scale="raw")
+
+
 def _losses(case: Case, batch: Tensor) -> Tensor:
-    return case.loss(drawn(*case.distance.of_similarity(1 - batch**2 / 2).unbind(1)))
+    """Return the losses (n,) of triplets (n, 2)."""
+    positive, negative = case.distance.of_similarity(_similarity(batch)).unbind(1)
+    return case.loss(drawn(positive, negative))

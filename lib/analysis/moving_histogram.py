@@ -19,7 +19,8 @@ from lib.objective import build as build_objective
 
 BATCHES = 30
 # The test of a Gaussian: triplets at most, and samples drawn.
-TESTED, SAMPLES = 2048, 499
+TESTED = 2048
+SAMPLES = 499
 
 
 @torch.no_grad()
@@ -44,8 +45,9 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
 
     def at_stage(_: float, network: nn.Module) -> dict[str, np.ndarray]:
-        objective, batches = build_objective(subject.recipe, subject.device), []
+        objective = build_objective(subject.recipe, subject.device)
         loss = objective.loss
+        batches = []
         with in_training_mode(network, drawn[0].device) as training:
             for images in drawn:
                 triplets = objective.triplets(descriptions(training, training.raw(images)))
@@ -56,7 +58,8 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         values, weights = torch.stack(batches, dim=1).cpu().numpy()
         histogram = loss.histogram.double().cpu().numpy()
         nodes = np.linspace(-loss.extent, loss.extent, len(histogram))
-        mean, half = histogram @ nodes, nodes[1] / 2 - nodes[0] / 2
+        half = nodes[1] / 2 - nodes[0] / 2
+        mean = histogram @ nodes
         tested = values.ravel()[:TESTED].astype(np.float64)
         fit = stats.goodness_of_fit(stats.norm, tested, statistic="ks", n_mc_samples=SAMPLES, rng=SEED)
         numbers = {

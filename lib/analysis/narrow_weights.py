@@ -14,13 +14,14 @@ import torch
 from lib.analysis import Computed
 from lib.losses import cdf
 
-# Name -> options of `lib.losses.cdf.build`.
+# Name -> options of `lib.losses.cdf.dynamic_soft_margin`.
 FORMS = {
     "floor": {"lookup": "floor"},
     "interpolated": {"lookup": "interpolated"},
     "gaussian": {"form": "gaussian"},
 }
-BINS, EXTENT = 512, 2.0
+BINS = 512
+EXTENT = 2.0
 
 
 def compute(
@@ -50,9 +51,11 @@ def compute(
         mean, spread = np.empty((2, len(deviations), len(positions)))
         for row, column in np.ndindex(mean.shape):
             loss = cdf.dynamic_soft_margin(bins=BINS, extent=EXTENT, **options)
-            for values in (node + width * (positions[column] + deviations[row] * draws)).float():
+            differences = node + width * (positions[column] + deviations[row] * draws)
+            for values in differences.float():
                 loss.update(values)
             weights = loss.weights(values)
-            mean[row, column], spread[row, column] = weights.mean(), weights.std() / weights.mean()
+            mean[row, column] = weights.mean()
+            spread[row, column] = weights.std() / weights.mean()
         arrays |= {f"mean_{name}": mean, f"spread_{name}": spread}
     return {"width": width}, arrays

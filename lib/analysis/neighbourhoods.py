@@ -48,10 +48,14 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
         return [(c, torch.stack([nearest(side, NEIGHBOURS) for side in c])) for c in codes]
 
     def at_stage(_: float, network: nn.Module) -> dict[str, Tensor]:
-        compared = zip(*(_compared(*both) for both in codes_and_neighbours(network)), strict=True)
-        matched, topology, euclidean, unshared = map(torch.cat, compared)
-        half = {"matched": matched, "topology": topology, "euclidean": euclidean}
-        return {name: values.half() for name, values in half.items()} | {"unshared": unshared.mean()}
+        by_batch = [_compared(code, near) for code, near in codes_and_neighbours(network)]
+        matched, topology, euclidean, unshared = map(torch.cat, zip(*by_batch, strict=True))
+        return {
+            "matched": matched.half(),
+            "topology": topology.half(),
+            "euclidean": euclidean.half(),
+            "unshared": unshared.mean(),
+        }
 
     *_, last = subject.networks.values()
     code, near = codes_and_neighbours(last)[0]
@@ -64,10 +68,14 @@ def probe(subject: Subject, data: PatchSet) -> dict[str, np.ndarray]:
 def _compared(code: Tensor, near: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return m / k, d_T, the Euclidean distance and (‖T^a‖₁ + ‖T^p‖₁) / k, (n,) each, of pairs (2, n, d)
     with neighbours (2, n, k)."""
-    weights = [linear_combination(side, side[places]) for side, places in zip(code, near, strict=True)]
+    weights = [
+        linear_combination(side, side[neighbours]) for side, neighbours in zip(code, near, strict=True)
+    ]
+    matched = matches(code, near) / NEIGHBOURS
+    topology = topology_distance(*weights, near)
     euclidean = (code[0] - code[1]).norm(dim=1)
     unshared = sum(weight.abs().sum(1) for weight in weights) / NEIGHBOURS
-    return matches(code, near) / NEIGHBOURS, topology_distance(*weights, near), euclidean, unshared
+    return matched, topology, euclidean, unshared
 
 
 def _plane(code: Tensor, near: Tensor, pair: int) -> tuple[Tensor, Tensor]:
@@ -75,4 +83,5 @@ def _plane(code: Tensor, near: Tensor, pair: int) -> tuple[Tensor, Tensor]:
     among = torch.cat([code[side, [pair, *near[side, pair].tolist()]] for side in (0, 1)])
     middle = among.mean(0)
     _, spread, components = torch.linalg.svd(among - middle, full_matrices=False)
-    return (code - middle) @ components[:2].T, spread[:2].square().sum() / spread.square().sum()
+    variance = spread.square()
+    return (code - middle) @ components[:2].T, variance[:2].sum() / variance.sum()

@@ -45,7 +45,8 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
     drawn = draw_images(subject, train_set, [subject.batch_pairs] * BATCHES)
     objective = build_objective(subject.recipe, subject.device)
     *_, last = subject.networks.values()
-    outputs, batches = [], []
+    outputs: list[Tensor] = []
+    batches = []
     with in_training_mode(last, drawn[0].device) as model:
         for layer in model.modules():
             if isinstance(layer, nn.Conv2d):

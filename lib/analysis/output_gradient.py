@@ -67,8 +67,9 @@ CASES = (
     Case("ht_normalised_positive", "HT", _INNER, _SINES, side="positive"),
     Case("aht_normalised_positive", "AHT", _ANGLE2, _ANGLES, side="positive"),
 )
-# Range of distances for "variation" and "correlation", and the distances of "d=0.5" and so on.
-USUAL, AT = np.linspace(0.2, 1.4, 200), np.array([0.5, 1.0, 1.4])
+# Distances over which "variation" and "correlation" are computed, and those of "d=0.5" and so on.
+USUAL = np.linspace(0.2, 1.4, 200)
+AT = np.array([0.5, 1.0, 1.4])
 # Euclidean distance of a negative from the patch that it is close to.
 NEGATIVE_DISTANCE = 1.0
 
@@ -87,17 +88,20 @@ def compute(points: int = 61) -> Computed:
     """
     along = 2 * np.sin(np.linspace(0, np.pi / 2, points))
     # At the very ends, where the two patches or their antipodes coincide, some gradients are 0/0.
-    inside, arrays, rows = np.clip(along, 1e-3, 2 - 1e-6), {"distance": along}, []
+    inside = np.clip(along, 1e-3, 2 - 1e-6)
+    arrays = {"distance": along}
+    rows = []
     for case in CASES:
-        curve, at, usual = (norms(case, distances) for distances in (inside, AT, USUAL))
+        usual = norms(case, USUAL)
         along_usual = 2 * np.arcsin(USUAL / 2) if "aht" in case.key else USUAL
-        ratio, constant = usual / along_usual, np.ptp(usual) < 1e-9 * usual.max()
+        ratio = usual / along_usual
+        constant = np.ptp(usual) < 1e-9 * usual.max()
         row = {name: value for name, value in vars(case).items() if name != "distance"}
-        row |= {f"d={d:g}": norm for d, norm in zip(AT, at.tolist(), strict=True)}
+        row |= {f"d={d:g}": norm for d, norm in zip(AT, norms(case, AT).tolist(), strict=True)}
         row["variation"] = float(ratio.max() / ratio.min())
         row["correlation"] = None if constant else float(np.corrcoef(usual, along_usual)[0, 1])
         rows.append(row)
-        arrays[f"curve_{case.key}"] = curve.astype(np.float32)
+        arrays[f"curve_{case.key}"] = norms(case, inside).astype(np.float32)
     return {"cases": rows}, arrays
 
 
@@ -112,7 +116,8 @@ def norms(case: Case, distances: np.ndarray, negative: float = NEGATIVE_DISTANCE
     near, sideways, across = torch.eye(3, dtype=torch.float64)
     theta = 2 * (torch.from_numpy(distances)[:, None] / 2).asin()
     phi = torch.tensor(2 * np.arcsin(negative / 2))
-    other, far = theta.cos() * near + theta.sin() * sideways, phi.cos() * near + phi.sin() * across
+    other = theta.cos() * near + theta.sin() * sideways
+    far = phi.cos() * near + phi.sin() * across
     anchor, positive = (near, other) if case.side == "anchor" else (other, near)
     leaf = positive.expand_as(other).clone().requires_grad_()
     x_pos = torch.nn.functional.normalize(leaf, dim=1) if case.normalised else leaf

@@ -18,11 +18,12 @@ import torch
 from torch import Tensor
 
 from lib.analysis import Computed
-from lib.losses.distances import hybrid
+from lib.losses.distances import hybrid_similarity
 
 Pair = Callable[[Tensor, Tensor], Tensor]
 # The descriptors x and y of the plane: their lengths, and their angles from the first axis.
-LENGTHS, DEGREES = (1.0, 1.4), (20.0, 80.0)
+LENGTHS = (1.0, 1.4)
+DEGREES = (20.0, 80.0)
 # Key in the records -> ratio α of 1 − s to d in s_H.
 ALPHAS = {"0": 0.0, "1": 1.0, "2": 2.0, "3": 3.0, "infinite": math.inf}
 
@@ -77,14 +78,17 @@ def compute(pairs: int = 1000, points: int = 720) -> Computed:
         "s", "d" and, by key of the "hybrid" rows, "hybrid_…" (P,).
     """
     angle = np.deg2rad(DEGREES)
-    plane = torch.from_numpy(np.array(LENGTHS)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1))
+    directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    plane = torch.from_numpy(np.array(LENGTHS)[:, None] * directions)
     random = np.random.default_rng(0)
     drawn = random.normal(size=(2, pairs, 128)) * random.uniform(0.5, 2, size=(2, pairs, 1))
     # Half of the pairs are as close as matching ones.
     drawn[1, ::2] = drawn[0, ::2] + 0.5 * drawn[1, ::2]
-    drawn, measures, descents = torch.from_numpy(drawn), [], []
+    drawn = torch.from_numpy(drawn)
+    measures, descents = [], []
     for key, measure in MEASURES.items():
-        gradient, stated = gradients(measure, drawn), closed_form(key, drawn)
+        gradient = gradients(measure, drawn)
+        stated = closed_form(key, drawn)
         deviation = (_length(gradient - stated) / _length(stated)).max()
         cosine = (_inner(drawn, gradient) / (_length(drawn) * _length(gradient))).abs()
         measures.append({"key": key, "deviation": float(deviation), "cosine": float(cosine.max())})
@@ -105,12 +109,14 @@ def compute(pairs: int = 1000, points: int = 720) -> Computed:
         periods[name] = (0.5, 1.0, 2.0)[again.index(True)]
     for key, alpha in ALPHAS.items():
         # The ε of training would show at small angles.
-        slope = _slope(hybrid(alpha, 1.0, epsilon=0.0).of_similarity(s), theta)
+        slope = _slope(hybrid_similarity(alpha, 1.0, epsilon=0.0).of_similarity(s), theta)
         z = float(slope[: points // 2].max())
         hybrids.append({"key": key, "alpha": None if math.isinf(alpha) else alpha, "z": z})
         curves[f"hybrid_{key}"] = slope / z
-    once = {name: curve[:points] for name, curve in ({"theta": theta.detach()} | curves).items()}
-    arrays = {name: array.numpy() for name, array in ({"descriptors": plane} | parts | once).items()}
+    curves = {"theta": theta.detach(), **curves}
+    # The second round serves the periods alone.
+    once = {name: curve[:points] for name, curve in curves.items()}
+    arrays = {name: array.numpy() for name, array in {"descriptors": plane, **parts, **once}.items()}
     return {"measures": measures, "periods": periods, "hybrid": hybrids}, arrays
 
 

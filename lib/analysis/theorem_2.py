@@ -37,7 +37,8 @@ def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
         "points" (G, 3) and for each exponent e of `DRAWN` "relative_e" (G,), tr Var[G] over its minimum;
         "stated_e" (3,) and "searched_e" (3,), the stated p and the one found.
     """
-    arrays, rows = {"points": simplex_grid(EDGES)}, []
+    arrays = {"points": simplex_grid(EDGES)}
+    rows = []
     for count, exponent in product(SAMPLES, exponents):
         losses, gradients = draw(count, seed=0)
         scale = needed_scale(losses, (exponent + 1) / 2)
@@ -47,15 +48,22 @@ def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
         beginnings = np.random.default_rng(1).dirichlet(np.ones(count), STARTS)
         ends = np.array([search(factor, start) for start in beginnings])
         distances = 0.5 * np.abs(ends - stated).sum(axis=1)
-        least, uniform = (variance(p, scale, gradients) for p in (stated, np.full(count, 1 / count)))
-        row = {"samples": count, "exponent": exponent, "gain": float(uniform / least)}
-        row |= {"distance": float(distances.max()), "effective": float(1 / (stated**2).sum())}
-        rows.append(row)
+        least = variance(stated, scale, gradients)
+        uniform = variance(np.full(count, 1 / count), scale, gradients)
+        rows.append(
+            {
+                "samples": count,
+                "exponent": exponent,
+                "gain": float(uniform / least),
+                "distance": float(distances.max()),
+                "effective": float(1 / (stated**2).sum()),
+            }
+        )
         if count == 3 and exponent in DRAWN:
             relative = variance(arrays["points"], scale, gradients) / least
-            simplex = {"relative": relative.astype(np.float32), "stated": stated}
-            simplex["searched"] = ends[distances.argmax()]
-            arrays |= {f"{name}_{exponent:g}": array for name, array in simplex.items()}
+            arrays[f"relative_{exponent:g}"] = relative.astype(np.float32)
+            arrays[f"stated_{exponent:g}"] = stated
+            arrays[f"searched_{exponent:g}"] = ends[distances.argmax()]
     return {"rows": rows}, arrays
 
 

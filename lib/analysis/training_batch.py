@@ -26,8 +26,8 @@ class TrainingBatch:
 
     Attributes:
         drawn: which patches the candidates are.
-        images: (n, c, 1, S, S) float32, 0 to 255; zero at empty places.
-        anchor: (n,) int64, the anchor's place.
+        images: (n, c, 1, S, S) float32, 0 to 255; zero at empty slots.
+        anchor: (n,) int64, the slot of the anchor.
     """
 
     drawn: Batch
@@ -36,13 +36,13 @@ class TrainingBatch:
 
     @property
     def pool(self) -> candidates.Pool:
-        """Which patches the candidates are, and at which places."""
+        """Which patches the candidates are, and in which slots."""
         return self.drawn.pool
 
     @torch.no_grad()
     def raw_descriptors(self, model: nn.Module) -> Tensor:
         """Describe the candidates by a network in its current mode: (n, c, k), before normalisation;
-        zero at empty places."""
+        zero at empty slots."""
         outputs = [model.raw(images) for images in self.images[self.pool.valid].split(CHUNK)]
         return self.drawn.lay_out(torch.cat([o[0] if isinstance(o, tuple) else o for o in outputs]))
 
@@ -58,7 +58,7 @@ class TrainingBatch:
         Args:
             model: normalises the descriptors.
             raw: (n, c, k) from `raw_descriptors`.
-            positive: (n,) places of the candidates.
+            positive: (n,) slots of the candidates.
         """
         chosen = candidates.Choice(self.anchor, positive)
         return descriptions(model, raw[chosen.places])
@@ -107,8 +107,8 @@ def draw(subject: Subject, train_set: PatchSet, generator: torch.Generator) -> T
     """Draw a batch of the size that the subject was trained with.
 
     Args:
-        subject: a trained network; its recipe says how candidates are made, its record how many
-            pairs a batch has.
+        subject: a trained network; its recipe says how candidates are made, and its
+            `batch_pairs` how many pairs a batch has.
         train_set: set that classes are drawn from.
         generator: on the CPU, so that a seed draws the same on every device.
 
@@ -135,7 +135,8 @@ def draw_images(subject: Subject, train_set: PatchSet, pairs: Sequence[int]) -> 
         For each batch, images (2n, 1, S, S) float32, 0 to 255, of its n anchors and then its n
         positives, on the subject's device.
     """
-    batches, images = _batches(subject, train_set), []
+    batches = _batches(subject, train_set)
+    images = []
     sampler = parts.build("sampler", subject.recipe.sampler)
     # On the CPU, so that the same is drawn for every device.
     generator = torch.Generator().manual_seed(SEED)

@@ -18,11 +18,15 @@ from torch import Tensor
 from lib.analysis import EXPONENTS, Computed
 
 # Lengths of an input and of a descriptor; number of classes, and of patches in each.
-INPUTS, OUTPUTS = 6, 4
-CLASSES, PATCHES = 8, 3
+INPUTS = 6
+OUTPUTS = 4
+CLASSES = 8
+PATCHES = 3
 # Forms of sampling and weighting: how p_i is normalised, and w_i.
 ONE_Z = "one Z (Eq. 9), 1/d"
-UNWEIGHTED, RAW, Z_OVER_D = "Z per class, no weight", "Z per class, 1/d (raw)", "Z per class, Z/d"
+UNWEIGHTED = "Z per class, no weight"
+RAW = "Z per class, 1/d (raw)"
+Z_OVER_D = "Z per class, Z/d"
 FORMS = (ONE_Z, UNWEIGHTED, RAW, Z_OVER_D)
 
 
@@ -58,7 +62,8 @@ def compute(exponents: Sequence[float] = EXPONENTS) -> Computed:
         Arrays: "class_distance" (N,), mean matching distance, and "factor" (F, E, N), a class's share of
         the weight over the share that Eq. 9 gives it.
     """
-    pairs, rows = draw((PATCHES,) * CLASSES, seed=0), []
+    pairs = draw((PATCHES,) * CLASSES, seed=0)
+    rows = []
     factor = np.empty((len(FORMS), len(exponents), CLASSES))
     for (f, form), (e, exponent) in product(enumerate(FORMS), enumerate(exponents)):
         row, factor[f, e] = expectation(pairs, exponent, form)
@@ -91,9 +96,15 @@ def draw(sizes: Sequence[int], seed: int) -> Pairs:
         x = described(theta)
         return ((x[anchor] - x[positive]) ** 2).sum(1)
 
-    distance, gradients = squared(theta).sqrt(), torch.func.jacrev(squared)(theta).flatten(1)
-    drawn = (np.array(sizes), class_of[anchor], anchor, positive)
-    return Pairs(described(theta).numpy(), *drawn, distance.numpy(), gradients.numpy())
+    return Pairs(
+        descriptors=described(theta).numpy(),
+        sizes=np.array(sizes),
+        class_of=class_of[anchor],
+        anchor=anchor,
+        positive=positive,
+        distance=squared(theta).sqrt().numpy(),
+        gradients=torch.func.jacrev(squared)(theta).flatten(1).numpy(),
+    )
 
 
 def expectation(pairs: Pairs, exponent: float, form: str) -> tuple[dict[str, float], np.ndarray]:
@@ -105,14 +116,19 @@ def expectation(pairs: Pairs, exponent: float, form: str) -> tuple[dict[str, flo
         weights. Then (N,), each class's share of the weight over the share that Eq. 9 gives it.
     """
     drawn, weight = drawn_and_weighted(pairs, exponent, form)
-    got, needed = drawn * weight, pairs.distance ** (exponent - 1)
-    share, right = (np.bincount(pairs.class_of, c) / c.sum() for c in (got, needed))
+    got = drawn * weight
+    needed = pairs.distance ** (exponent - 1)
+    share = np.bincount(pairs.class_of, got) / got.sum()
+    right = np.bincount(pairs.class_of, needed) / needed.sum()
     expected = got @ pairs.gradients
     goal = needed @ pairs.gradients * (exponent + 1) / 2 / len(needed)
     along = expected @ goal / np.linalg.norm(goal)
-    row = {"cosine": along / np.linalg.norm(expected), "length": along / np.linalg.norm(goal)}
-    row["effective"] = got.sum() ** 2 / (got @ weight)
-    return {name: float(value) for name, value in row.items()}, share / right
+    row = {
+        "cosine": float(along / np.linalg.norm(expected)),
+        "length": float(along / np.linalg.norm(goal)),
+        "effective": float(got.sum() ** 2 / (got @ weight)),
+    }
+    return row, share / right
 
 
 def drawn_and_weighted(pairs: Pairs, exponent: float, form: str) -> tuple[np.ndarray, np.ndarray]:
@@ -121,9 +137,11 @@ def drawn_and_weighted(pairs: Pairs, exponent: float, form: str) -> tuple[np.nda
     With Alg. 1, P draws a random class, a random anchor in it, and a positive by Eq. 13 within the
     class. With Eq. 12, P has one normaliser for all pairs.
     """
-    d, powers = pairs.distance, pairs.distance**exponent
+    d = pairs.distance
+    powers = d**exponent
     if form == ONE_Z:
         return powers / powers.sum(), 1 / d
-    z, k = np.bincount(pairs.anchor, powers)[pairs.anchor], pairs.sizes[pairs.class_of]
+    z = np.bincount(pairs.anchor, powers)[pairs.anchor]
+    k = pairs.sizes[pairs.class_of]
     weights = {UNWEIGHTED: np.ones_like(d), RAW: 1 / d, Z_OVER_D: z / d}
     return powers / z / (len(pairs.sizes) * k), weights[form]

@@ -1,1 +1,1 @@
-"""Command lines: the study, descriptors, HPatches, learning rate searches, stamps, fetching."""
+"""Command lines: the study, descriptors, HPatches, learning rate searches, fetching."""

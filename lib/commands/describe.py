@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import TypeVar
 
 import cv2
 import faiss
@@ -25,6 +26,8 @@ from lib.features.folder import Settings, describe_and_match
 from lib.files import write_bytes
 from lib.study.making import load_network
 from lib.study.store import Store
+
+Chosen = TypeVar("Chosen", Detector, Settings)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,12 +94,20 @@ def _folder(options: argparse.Namespace) -> None:
     if options.threads:
         for set_threads in (torch.set_num_threads, cv2.setNumThreads, faiss.omp_set_num_threads):
             set_threads(options.threads)
-    detector, settings = (
-        kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
-        for kind in (Detector, Settings)
+    describe_and_match(
+        options.images,
+        options.out,
+        _from_options(Detector, options),
+        network_of(options),
+        _from_options(Settings, options),
+        options.pairs,
+        options.strict,
     )
-    network, images, out = network_of(options), options.images, options.out
-    describe_and_match(images, out, detector, network, settings, options.pairs, options.strict)
+
+
+def _from_options(kind: type[Chosen], options: argparse.Namespace) -> Chosen:
+    """Return a dataclass whose fields are options of the same names."""
+    return kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
 
 
 def _model(options: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 ``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
 ``describe DATA OUT --descriptor NAME`` writes descriptors in the benchmark's CSV layout. NAME is a
-committed network, a handcrafted descriptor or a checkpoint file; ``--record R`` takes a run's network.
+committed network, a handcrafted descriptor or a checkpoint file; ``--run R`` takes a run's network.
 ``score DATA DESCRIPTORS --split a`` measures the three tasks on such files, made here or elsewhere.
 
 DATA contains ``hpatches-release`` and the benchmark's ``tasks``.
@@ -102,8 +102,9 @@ def _score(options: argparse.Namespace) -> None:
         print(f"  {protocol:<34}{numbers[key]:7.2f}")
     table = torch.from_numpy(descriptors).to(options.device)
     by_views_last = hpatches.retrieval(table, split, views_first=False)
+    tied = numbers["retrieval"] - by_views_last["retrieval"]
     # A smaller difference does not show in two decimals.
-    if (tied := numbers["retrieval"] - by_views_last["retrieval"]) >= 0.01:
+    if tied >= 0.01:
         print(f"ties decide {tied:.2f} points of retrieval, where the benchmark ranks views first")
     if options.json:
         write_bytes(options.json, (json.dumps(numbers, indent=1) + "\n").encode())

@@ -73,10 +73,13 @@ def add_study_options(
 
 def data_of(options: argparse.Namespace) -> str:
     """Return the data that the options name, as `lib.study.open_study` takes it; default "mini"."""
-    for kind in ("photos", "scenes"):
-        if getattr(options, kind):
-            return f"{kind}:{Path(getattr(options, kind)).resolve()}"
-    return str(Path(options.data).resolve()) if options.data else "mini"
+    if options.photos:
+        return f"photos:{Path(options.photos).resolve()}"
+    if options.scenes:
+        return f"scenes:{Path(options.scenes).resolve()}"
+    if options.data:
+        return str(Path(options.data).resolve())
+    return "mini"
 
 
 def check_device(device: str) -> None:

@@ -7,14 +7,13 @@ end of those tried, the search goes on there. No set that a table uses is looked
 
 import argparse
 import math
-import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from lib.commands.options import add_study_options, check_device, data_of, exit_status
-from lib.files import write_bytes
+from lib.files import ended_cleanly, write_bytes
 from lib.profiles import PROFILES
 from lib.recipes import Recipe
 from lib.study import planning, searches
@@ -45,7 +44,8 @@ def _search(options: argparse.Namespace) -> None:
         wanted = [name for name in known if name not in held]
     else:
         wanted = options.methods
-    if unknown := [name for name in wanted if name not in known]:
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
         raise ValueError(f"unknown method {unknown[0]!r}; there are: {', '.join(sorted(known))}")
     for name in wanted:
         _search_one(study, name, known, options.rates)
@@ -131,5 +131,6 @@ def _search_one(study: Study, name: str, known: Mapping[str, Recipe], rates: Seq
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    # On SIGTERM everything unwinds, as on Ctrl-C.
+    with ended_cleanly():
+        sys.exit(main())

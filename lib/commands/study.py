@@ -4,7 +4,6 @@
 """
 
 import argparse
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.commands.options import add_study_options, check_device, data_of, exit_status
+from lib.files import ended_cleanly
 from lib.study import planning
 from lib.study.planning import Planned
 from lib.study.requests import Request
@@ -24,8 +24,10 @@ from lib.study.sweep import processes_for, span, wall_clock
 Failures = list[tuple[str, str]]
 # Studies that differ in their data, each with what is asked of it, by run.
 Asked = Sequence[tuple[Study, Mapping[str, Request]]]
-# Size of a run's weights at six stages, arrays and JSON, for a thin (True) and the full network.
-MEGABYTES_PER_RUN = {True: 8.0, False: 33.0}
+# Size of a run's weights at six stages, arrays and JSON, in megabytes: of the full network and of
+# narrower ones.
+FULL_RUN = 33.0
+NARROW_RUN = 8.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,28 +108,38 @@ def _planned(study: Study, pattern: str) -> tuple[list[Planned], Failures]:
 
 def _plan(study: Study, planned: Sequence[Planned], asked: Asked) -> str:
     """Describe what a run of the study would do: runs by notebook, hours and disk."""
-    from lib.study.making import cost
-
     jobs = study.jobs or processes_for(study.profile.threads if study.device == "cpu" else 0)
     rows = {notebook.name: planning.together([notebook]) for notebook in planned}
     rows["all, shared runs once"] = asked
     table = {}
     for name, own in rows.items():
-        requests = [(part, run, request) for part, some in own for run, request in some.items()]
-        todo = [(part, request) for part, run, request in requests if part.find(run, request) is None]
-        seconds = [sum(cost(request, part.source, part.profile, part.device)) for part, request in todo]
+        seconds = _seconds_to_make(own)
         table[name] = {
-            "runs": len(requests),
-            "to make": len(todo),
+            "runs": sum(len(requests) for _, requests in own),
+            "to make": len(seconds),
             "hours": f"{wall_clock(seconds, jobs) / 3600:.2f}",
         }
     frame = pd.DataFrame.from_dict(table, orient="index").rename_axis(columns="notebook")
-    disk = len(todo) * MEGABYTES_PER_RUN[study.profile.width < 1] / 1000
+    # The last row is that of all notebooks.
+    expected = span(wall_clock(seconds, jobs))
+    disk = len(seconds) * (NARROW_RUN if study.profile.width < 1 else FULL_RUN) / 1000
     return (
         f"{study.heading}\n\n{frame.to_string(col_space=9)}\n\n"
-        f"runs {span(wall_clock(seconds, jobs))}, forecast within a factor of two; {jobs} at once on "
+        f"runs {expected}, forecast within a factor of two; {jobs} at once on "
         f"{study.device}; about {disk:.1f} GB of disk; data and notebooks come on top"
     )
+
+
+def _seconds_to_make(asked: Asked) -> list[float]:
+    """Return the seconds that each missing run takes."""
+    from lib.study.making import cost
+
+    seconds = []
+    for study, requests in asked:
+        for run, request in requests.items():
+            if study.find(run, request) is None:
+                seconds.append(sum(cost(request, study.source, study.profile, study.device)))
+    return seconds
 
 
 def _make(asked: Asked) -> Failures:
@@ -171,24 +183,25 @@ def _compared(study: Study, asked: Asked, names: Sequence[str]) -> tuple[str, Fa
     """Say how far the study reproduces the reference, and return what it fails to."""
     from lib.study import reference, render
 
-    folder = study.reference.folder
     if not study.reference.recorded(study.source.name):
         return f"There is no reference of {study.where} to compare with.", []
-    own = [(part, requests) for part, requests in asked if part.profile.name == study.profile.name]
-    frames = [_numbers(part, requests) for part, requests in own]
+    frames = [_numbers(part, requests) for part, requests in _of_profile(study, asked)]
     if not any(len(frame) for frame in frames):
         return "No run was asked for, so that there is nothing to compare.", []
     steps = study.reference.runs[["run", "steps"]].drop_duplicates("run")
     theirs = study.reference.metrics.merge(steps, on="run", how="left")
     within, count = reference.reproduction(pd.concat(frames), theirs)
     sentence = f"{within:,} of {count:,} means lie within the 95% prediction interval of a repetition."
-    failures = [
-        (name, "the reference has it, and it was not made")
-        for name in render.missing_files(study.results, folder, names)
-    ]
+    missing = render.missing_files(study.results, study.reference.folder, names)
+    failures = [(name, "the reference has it, and it was not made") for name in missing]
     if count and within < reference.FEWEST_WITHIN * count:
         failures.append(("comparison with the reference", sentence))
     return sentence, failures
+
+
+def _of_profile(study: Study, asked: Asked) -> Asked:
+    """Return those of the studies asked for that have the study's profile."""
+    return [(part, own) for part, own in asked if part.profile.name == study.profile.name]
 
 
 def _numbers(study: Study, requests: Mapping[str, Request]) -> pd.DataFrame:
@@ -196,9 +209,10 @@ def _numbers(study: Study, requests: Mapping[str, Request]) -> pd.DataFrame:
     rows = []
     for name, request in requests.items():
         run = study.find(name, request)
-        if run is not None:
-            own = rows_of(run, request, study.source)
-            rows += [{**row, "steps": run.about["steps"]} for row in own]
+        if run is None:
+            continue
+        for row in rows_of(run, request, study.source):
+            rows.append({**row, "steps": run.about["steps"]})
     return pd.DataFrame(rows)
 
 
@@ -209,7 +223,6 @@ def _cached(options: argparse.Namespace, results: Path) -> int:
     report = results / "report"
     failures: Failures = []
     names = planning.names(options.only)
-    study = open_study("", options.profile, results="reference", jobs=options.jobs)
     for name in names:
         own = planning.own_parameters(name)
         opened = open_study(name, own["profile"], own["data"])
@@ -220,7 +233,7 @@ def _cached(options: argparse.Namespace, results: Path) -> int:
             failures.append((name, "some of its runs are not in the reference"))
     left_out = dict(failures)
     kept = [name for name in names if name not in left_out]
-    failures += render.execute_committed(kept, study, results / "notebooks", report)
+    failures += render.execute_committed(kept, results / "notebooks", report, options.jobs)
     titles = render.titles(kept)
     index = render.write_index(report, titles, [], failures, "", "")
     print(f"\nThe report: {index}")
@@ -234,10 +247,9 @@ def _update_reference(study: Study, asked: Asked, names: Sequence[str]) -> None:
 
     from lib.study import reference, render
 
-    own_size = [part for part in asked if part[0].profile.name == study.profile.name]
-    reference.write_reference(own_size)
+    reference.write_reference(_of_profile(study, asked))
     folder = study.reference.folder
-    for kind, suffix in (("tables", "csv"), ("figures", "png")):
+    for kind, suffix in render.SAVED.items():
         shutil.rmtree(folder / kind, ignore_errors=True)
         for name in names:
             for path in render.saved(study.results, kind, name, suffix):
@@ -258,5 +270,5 @@ def _ended(failures: Failures) -> int:
 
 if __name__ == "__main__":
     # On SIGTERM everything unwinds, as on Ctrl-C.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    with ended_cleanly():
+        sys.exit(main())

@@ -285,6 +285,8 @@ class Source:
     beside: tuple[PatchSets, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     recorded: Mapping[str, str] = field(default_factory=dict)
+    # Digests computed before, by set: for some sets, many files are read.
+    _digests: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def scenes(self) -> SceneSets | None:
@@ -364,10 +366,6 @@ class Source:
             self._digests[name] = self.collection(name).digest(name)
         return self._digests[name]
 
-    @cached_property
-    def _digests(self) -> dict[str, str]:
-        return {}
-
     def scene_folder(self, name: str) -> Path:
         """Return the folder of a set's files, or of a union's copy; it may not exist yet."""
         if _AND in name:
@@ -428,7 +426,8 @@ def open_source(
         FileNotFoundError: a folder, or one of the three sets, is missing.
         ValueError: `data` names no data, or a folder has fewer than 5 readable photographs.
     """
-    folder, (kind, _, given) = Path(folder), data.partition(":")
+    folder = Path(folder)
+    kind, _, given = data.partition(":")
     others: dict[str, Any] = {}
     if homographies:
         own = tuple(homographies)

@@ -21,7 +21,7 @@ import torch
 from kornia import feature
 from torch import Tensor, nn
 
-from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
+from lib.features.keypoints import Keypoints, dog_keypoints, from_opencv, one_a_place
 
 KINDS = ("dog", "colmap", "hessian", "harris", "brisk", "keynet")
 # Half a Key.Net patch is 22 px at the level where its keypoint is found, as in kornia. Here these px are
@@ -43,7 +43,8 @@ SMALLEST_SIDE = 16
 _AT_ONCE = 2048
 # OpenCV's size of a keypoint in BRISK's finest layer, px, and the scale that stands for it here, Lowe's
 # finest. A patch is then 22 px wide there, about as wide as BRISK's own pattern.
-BRISK_SIZE, BRISK_SCALE = 12.0, 1.6
+BRISK_SIZE = 12.0
+BRISK_SCALE = 1.6
 
 
 @dataclass(frozen=True)
@@ -148,18 +149,15 @@ def brisk_keypoints(image: np.ndarray, most: int) -> Keypoints:
     """Detect BRISK's corners (Leutenegger et al., ICCV 2011) with OpenCV, the strongest first.
 
     The threshold is 30 grey levels, in three octaves and halfway between them, as OpenCV has it. Corners
-    around which BRISK's pattern does not fit into the image are left out. Keypoints with the same
-    response are ordered by place, scale and orientation.
+    around which BRISK's pattern does not fit into the image are left out.
 
     Args:
         image: (H, W) uint8.
         most: how many keypoints are kept.
     """
-    detected = cv2.xfeatures2d.BRISK_create(thresh=30, octaves=3).detect(image, None)
-    detected = sorted(detected, key=lambda k: (-k.response, k.pt, k.size, k.angle))[:most]
-    rows = np.array([(*k.pt, k.size, k.angle, k.response) for k in detected], float).reshape(-1, 5)
-    scale = BRISK_SCALE * rows[:, 2] / BRISK_SIZE
-    return Keypoints(rows[:, :2], scale, np.deg2rad(rows[:, 3]), rows[:, 4])
+    brisk = cv2.xfeatures2d.BRISK_create(thresh=30, octaves=3)
+    keypoints = from_opencv(brisk.detect(image, None))[:most]
+    return replace(keypoints, scale=BRISK_SCALE * keypoints.scale / BRISK_SIZE)
 
 
 def colmap_sift(image: np.ndarray) -> tuple[Keypoints, np.ndarray]:

@@ -6,9 +6,14 @@ first pixel's centre at 0, 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import cv2
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,7 @@ class Keypoints:
 def dog_keypoints(image: np.ndarray, contrast: float, smallest_scale: float = 0.0) -> Keypoints:
     """Detect SIFT's differences of Gaussians (Lowe, IJCV 2004) with OpenCV, the strongest first.
 
-    A place with several dominant gradients is returned once for each. Keypoints with the same response
-    are ordered by place, scale and orientation, since OpenCV's order depends on how its threads finish.
+    A place with several dominant gradients is returned once for each.
 
     Args:
         image: (H, W) uint8.
@@ -59,10 +63,20 @@ def dog_keypoints(image: np.ndarray, contrast: float, smallest_scale: float = 0.
 
     # Otherwise OpenCV shifts the doubled image, and all keypoints lie 0.25 px too far right and down.
     sift = cv2.SIFT_create(contrastThreshold=contrast, enable_precise_upscale=True)
-    detected = sorted(sift.detect(image, None), key=lambda k: (-k.response, k.pt, k.size, k.angle))
-    rows = np.array([(*k.pt, k.size / 2, k.angle, k.response) for k in detected], float).reshape(-1, 5)
-    keypoints = Keypoints(rows[:, :2], rows[:, 2], np.deg2rad(rows[:, 3]), rows[:, 4])
+    keypoints = from_opencv(sift.detect(image, None))
+    keypoints = replace(keypoints, scale=keypoints.scale / 2)
     return keypoints[keypoints.scale >= smallest_scale]
+
+
+def from_opencv(detected: Sequence[cv2.KeyPoint]) -> Keypoints:
+    """Convert OpenCV's keypoints, the strongest first; their scale is OpenCV's size, px.
+
+    Keypoints with the same response are ordered by place, size and orientation, since OpenCV's order
+    depends on how its threads finish.
+    """
+    ordered = sorted(detected, key=lambda k: (-k.response, k.pt, k.size, k.angle))
+    rows = np.array([(*k.pt, k.size, k.angle, k.response) for k in ordered], float).reshape(-1, 5)
+    return Keypoints(rows[:, :2], rows[:, 2], np.deg2rad(rows[:, 3]), rows[:, 4])
 
 
 def one_a_place(keypoints: Keypoints) -> Keypoints:

@@ -36,8 +36,8 @@ HANDCRAFTED = {
 NETWORKS = Path(__file__).resolve().parents[2] / "networks"
 ENDING = ".safetensors"
 WEIGHTS, CARD, RECORD = "model" + ENDING, "README.md", "record.json"
-# kornia's name of weights -> addresses to download from; torch's cache uses the first one's file name.
-_OF_KORNIA = {**hardnet.urls, "sosnet": sosnet.urls["lib"], "hynet": hynet.urls["liberty"]}
+# Addresses by kornia's name of weights; a file in torch's cache is named as in the first address.
+_KORNIA_ADDRESSES = {**hardnet.urls, "sosnet": sosnet.urls["lib"], "hynet": hynet.urls["liberty"]}
 
 
 def find(name: str) -> nn.Module:
@@ -52,13 +52,17 @@ def find(name: str) -> nn.Module:
     """
     if name in HANDCRAFTED:
         return HANDCRAFTED[name]().eval()
-    downloaded = Path(torch.hub.get_dir(), "checkpoints", Path(_OF_KORNIA.get(name, [""])[0]).name)
-    files = (NETWORKS / name / WEIGHTS, downloaded, Path(name))
+    files = [NETWORKS / name / WEIGHTS, Path(name)]
+    if name in _KORNIA_ADDRESSES:
+        file_name = Path(_KORNIA_ADDRESSES[name][0]).name
+        files.insert(1, Path(torch.hub.get_dir(), "checkpoints", file_name))
     path = next(filter(Path.is_file, files), None)
     if path is None:
-        known = *HANDCRAFTED, *sorted(file.parent.name for file in NETWORKS.glob(f"*/{WEIGHTS}"))
-        kornias = f"nor one of {', '.join(_OF_KORNIA)} that kornia has downloaded"
-        raise FileNotFoundError(f"{name} is no file, none of {', '.join(known)}, {kornias}")
+        committed = sorted(file.parent.name for file in NETWORKS.glob(f"*/{WEIGHTS}"))
+        raise FileNotFoundError(
+            f"{name} is no file, none of {', '.join([*HANDCRAFTED, *committed])}, nor one of "
+            f"{', '.join(_KORNIA_ADDRESSES)} that kornia has downloaded"
+        )
     return (exported if path.suffix == ENDING else published).load(path)
 
 
@@ -141,9 +145,11 @@ def save(path: Path, network: nn.Module, run: Mapping, half: bool = False) -> No
         "train_set": run["train"],
         "weights": run["weights"],
     }
-    tensors = network.state_dict()
-    for name, tensor in tensors.items():
-        tensors[name] = (tensor.half() if half and tensor.is_floating_point() else tensor).contiguous()
+    tensors = {}
+    for name, tensor in network.state_dict().items():
+        if half and tensor.is_floating_point():
+            tensor = tensor.half()
+        tensors[name] = tensor.contiguous()
     write_bytes(path, safetensors.torch.save(tensors, metadata))
 
 

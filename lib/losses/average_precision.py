@@ -12,7 +12,7 @@ same nodes. A query has one match in a batch of pairs, so N⁺ = 1.
 import torch
 from torch import Tensor, nn
 
-from lib.losses.descriptions import Triplets
+from lib.losses.descriptions import Triplets, at_least_float32
 from lib.losses.distances import Distance
 
 
@@ -37,29 +37,28 @@ class AveragePrecision(nn.Module):
 
     def forward(self, triplets: Triplets) -> Tensor:
         """Return −AP of each pair; a distance outside the range counts at its end."""
-        both = triplets.descriptions.value.flatten(0, 1)
-        both = both.to(torch.promote_types(both.dtype, torch.float32))
+        both = at_least_float32(triplets.descriptions.value.flatten(0, 1))
         every = torch.arange(len(both), device=both.device)
         reach = self.distance.matrix(both, both) / self.distance.maximum
-        place = (reach * self.bins).clamp(0, self.bins)
-        match = place[every, every.roll(len(both) // 2), None]
-        others = (every != every[:, None]).to(place.dtype)
-        at, at_match = self._counts(place, others), self._counts(match, torch.ones_like(match))
+        position = (reach * self.bins).clamp(0, self.bins)
+        match = position[every, every.roll(len(both) // 2), None]
+        others = (every != every[:, None]).to(position.dtype)
+        at, at_match = self._counts(position, others), self._counts(match, torch.ones_like(match))
         through, through_match = at.cumsum(dim=1), at_match.cumsum(dim=1)
         # C_{l−1} + C_l = 2 C_l − c_l.
         precision = (2 * through_match - at_match + 1) / (2 * through - at + 1)
         return -(at_match * precision).sum(dim=1).view(2, -1).mean(dim=0)
 
-    def _counts(self, place: Tensor, counted: Tensor) -> Tensor:
-        """Soft counts (m, bins + 1) of places (m, c) in 0…bins, each weighted by ``counted``."""
+    def _counts(self, position: Tensor, counted: Tensor) -> Tensor:
+        """Soft counts (m, bins + 1) of positions (m, c) in 0…bins, each weighted by ``counted``."""
         nodes = self.bins + 1
         # NaN gets a node too, and its share is NaN, so that the loss becomes NaN.
-        lower = place.detach().nan_to_num().floor().clamp(max=self.bins - 1)
-        upper_share = place - lower
-        row = nodes * torch.arange(len(place), device=place.device)[:, None]
+        lower = position.detach().nan_to_num().floor().clamp(max=self.bins - 1)
+        upper_share = position - lower
+        row = nodes * torch.arange(len(position), device=position.device)[:, None]
         node = (row + lower.long()).flatten()
         # Add along one axis, where a GPU adds in a fixed order too.
-        counts = place.new_zeros(len(place) * nodes)
+        counts = position.new_zeros(len(position) * nodes)
         counts = counts.index_add(0, node, (counted * (1 - upper_share)).flatten())
         counts = counts.index_add(0, node + 1, (counted * upper_share).flatten())
-        return counts.view(len(place), nodes)
+        return counts.view(len(position), nodes)

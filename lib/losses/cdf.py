@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from lib.losses.descriptions import Triplets
+from lib.losses.descriptions import Triplets, at_least_float32
 from lib.losses.distances import Distance
 
 OF = ("difference", "positive", "negative")
@@ -59,7 +59,7 @@ class Weighted(nn.Module):
             ValueError: descriptors are binary and there is no distance between codes.
         """
         values = self.values(triplets)
-        difference = _wide(triplets.positive) - _wide(triplets.negative)
+        difference = at_least_float32(triplets.positive) - at_least_float32(triplets.negative)
         bad = int((~(values.isfinite() & difference.isfinite())).sum())
         if bad:
             raise FloatingPointError(f"distances of {bad} triplets are not finite; take a lower rate")
@@ -72,7 +72,7 @@ class Weighted(nn.Module):
     @torch.no_grad()
     def values(self, triplets: Triplets) -> Tensor:
         """Return the values (n,) that the distribution is of, computed on the codes."""
-        difference = _wide(triplets.mined)
+        difference = at_least_float32(triplets.mined)
         if self.of == "difference":
             return difference
         positive = triplets.positive
@@ -80,7 +80,8 @@ class Weighted(nn.Module):
             if self.distance is None:
                 raise ValueError('give the loss the distance of signs, e.g. distance=part("hamming")')
             positive = self.distance.paired(*triplets.descriptions.code)
-        return _wide(positive) if self.of == "positive" else _wide(positive) - difference
+        positive = at_least_float32(positive)
+        return positive if self.of == "positive" else positive - difference
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
@@ -121,7 +122,7 @@ class Histogram(Weighted):
             raise ValueError(f"a histogram needs 2 bins or more, got {bins}")
         self.lookup = lookup
         self.register_buffer("histogram", torch.zeros(bins))
-        self.register_buffer("places", torch.arange(bins, dtype=torch.float32), persistent=False)
+        self.register_buffer("index", torch.arange(bins, dtype=torch.float32), persistent=False)
 
     def of_batch(self, values: Tensor) -> dict[str, Tensor]:
         """The batch's histogram (B,), which sums to one."""
@@ -138,7 +139,7 @@ class Histogram(Weighted):
     def _beyond(self, values: Tensor) -> Tensor:
         """Return by how many bins each value lies beyond each node, (n, B)."""
         inside = values.clamp(-self.extent, self.extent) + self.extent
-        return (inside * (len(self.places) - 1) / (2 * self.extent))[:, None] - self.places
+        return (inside * (len(self.index) - 1) / (2 * self.extent))[:, None] - self.index
 
 
 class Gaussian(Weighted):
@@ -210,8 +211,3 @@ class Unmixed(nn.Module):
         losses = self.loss(replace(triplets, mined=mined))
         self.seen = self.loss.seen
         return losses
-
-
-def _wide(distances: Tensor) -> Tensor:
-    """Convert to float32 or wider: half precision has too few digits for a bin."""
-    return distances.to(torch.promote_types(distances.dtype, torch.float32))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor, nn
 
 from lib.losses.negatives import Negatives
@@ -46,7 +47,7 @@ class Triplets:
             triplets that `drawn` makes for losses of distances alone.
         positive: (n,) distances of the matching pairs; TCDesc mixes a topology distance into them.
         negative: (n,) distances to the negatives.
-        negatives: the mined negatives, or None; L_B takes s and d of one negative.
+        negatives: which patches the negatives are; None in triplets that `drawn` makes.
         mined: (n,) positive − negative on the codes, without gradient; DSM's histogram counts these.
     """
 
@@ -55,6 +56,14 @@ class Triplets:
     negative: Tensor
     negatives: Negatives | None
     mined: Tensor
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Convert values of any shape to float32, or leave them if they are wider.
+
+    Half precision, in which autocast computes, has too few digits for sums and products.
+    """
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def drawn(positive: Tensor, negative: Tensor) -> Triplets:

@@ -24,26 +24,38 @@ class Distance:
             is the negative's distance where there is no negative.
         unit: whether descriptors have unit length, so that norms need not be computed; otherwise
             (TFeat's, or raw descriptors) they are.
+        length: k, the only length of descriptors that have this distance; None if any length does.
     """
 
     between: Callable[[Tensor, Tensor | float, Tensor | float], Tensor]
     power: int
     maximum: float
     unit: bool = True
+    length: int | None = None
 
     def of_similarity(self, similarity: Tensor) -> Tensor:
         """Distances of unit descriptors from their inner products in [-1, 1], any shape."""
         return self.between(similarity, 1.0, 1.0)
 
     def paired(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances (…) between ``x`` and ``y``, (…, k) of shapes that broadcast."""
+        """Distances (…) between ``x`` and ``y``, (…, k) of shapes that broadcast.
+
+        Raises:
+            ValueError: the descriptors have another length than `length`.
+        """
+        self._check_length(x)
         inner = (x * y).sum(-1)
         if self.unit:
             return self.of_similarity(inner)
         return self.between(inner, x.square().sum(-1), y.square().sum(-1))
 
     def matrix(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances (n, m) between all rows of ``x`` (n, k) and of ``y`` (m, k)."""
+        """Distances (n, m) between all rows of ``x`` (n, k) and of ``y`` (m, k).
+
+        Raises:
+            ValueError: the descriptors have another length than `length`.
+        """
+        self._check_length(x)
         inner = x @ y.mT
         if self.unit:
             return self.of_similarity(inner)
@@ -52,6 +64,11 @@ class Distance:
     def root(self, distances: Tensor) -> Tensor:
         """The distance itself, from distances at the loss's power."""
         return distances if self.power == 1 else distances.clamp(min=0).sqrt()
+
+    def _check_length(self, descriptors: Tensor) -> None:
+        length = descriptors.shape[-1]
+        if self.length not in (None, length):
+            raise ValueError(f"codes of {length} values, but the distance is of {self.length} bits")
 
 
 def euclidean(power: int = 1, epsilon: float = 1e-6, unit: bool = True) -> Distance:
@@ -109,7 +126,7 @@ def angular(power: int = 1, epsilon: float = 1e-6, unit: bool = True) -> Distanc
     return Distance(angle if power == 1 else squared, power, math.pi**power, unit)
 
 
-def hybrid(alpha: float | str = 2.0, z: float = 1.0, epsilon: float = 1e-6) -> Distance:
+def hybrid_similarity(alpha: float | str = 2.0, z: float = 1.0, epsilon: float = 1e-6) -> Distance:
     """HyNet's hybrid similarity s_H(θ) = [α (1 − s) + d] / Z of unit descriptors (Eq. 6), a distance.
 
     s = cos θ is the inner product and d = √(2 − 2s) the Euclidean distance. 1 − s is steepest where a
@@ -144,42 +161,7 @@ def hybrid(alpha: float | str = 2.0, z: float = 1.0, epsilon: float = 1e-6) -> D
     return Distance(mixed, power=1, maximum=(2 * alpha + 2) / z)
 
 
-@dataclass(frozen=True)
-class Hamming(Distance):
-    """The Hamming distance, a `Distance` that ignores the squared norms; `hamming` makes one.
-
-    Attributes:
-        length: k, the number of bits.
-    """
-
-    length: int = 256
-
-    def paired(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the same as `Distance.paired`, after checking the length.
-
-        Raises:
-            ValueError: the codes have another length.
-        """
-        self._check(x)
-        return super().paired(x, y)
-
-    def matrix(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the same as `Distance.matrix`, after checking the length.
-
-        Raises:
-            ValueError: the codes have another length.
-        """
-        self._check(x)
-        return super().matrix(x, y)
-
-    def _check(self, codes: Tensor) -> None:
-        if codes.shape[-1] != self.length:
-            raise ValueError(
-                f"codes of {codes.shape[-1]} values, but the distance is of {self.length} bits"
-            )
-
-
-def hamming(scale: str = "2D/k", length: int = 256) -> Hamming:
+def hamming(scale: str = "2D/k", length: int = 256) -> Distance:
     """Hamming distance D = (k − x·y) / 2 of codes of k values (DSM, Eq. 3).
 
     For signs −1 and 1 it counts those that differ. For values between them, such as those of tanh, it
@@ -204,7 +186,7 @@ def hamming(scale: str = "2D/k", length: int = 256) -> Hamming:
         # (k − x·y) / 2 is at most k.
         return (length - inner) * (maximum / (2 * length))
 
-    return Hamming(between, power=1, maximum=maximum, length=length)
+    return Distance(between, power=1, maximum=maximum, length=length)
 
 
 def _check_power(power: int) -> None:

@@ -8,11 +8,10 @@ same terms. With y¹ and y² the unit descriptors of anchors and positives:
     E3 = −½ Σ_maps Σ_i (log v^c_ii + log v^r_ii), v the same softmax of inner products of the maps
 """
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.losses.descriptions import Triplets
+from lib.losses.descriptions import Triplets, at_least_float32
 from lib.losses.distances import euclidean
 
 
@@ -40,19 +39,17 @@ class L2NetLoss(nn.Module):
                 "of a network that returns them, e.g. lib.models.l2net_maps"
             )
         # The 2 of 2 − D changes no softmax.
-        similarity = _unlikeliness(-self.distance.matrix(*_wide(described.value)))
-        redundancy = (_redundancy(_wide(described.raw[0])) + _redundancy(_wide(described.raw[1]))) / 2
-        flat = (_wide(sides).flatten(2) for sides in described.maps)
-        maps = sum(_unlikeliness(anchors @ positives.mT) for anchors, positives in flat)
+        anchors, positives = at_least_float32(described.value)
+        similarity = _unlikeliness(-self.distance.matrix(anchors, positives))
+        anchors, positives = at_least_float32(described.raw)
+        redundancy = (_redundancy(anchors) + _redundancy(positives)) / 2
         shared = redundancy / len(similarity)
-        self.seen = {"e1": similarity.mean(), "e2": shared, "e3": maps.mean()}
-        self.seen = {name: term.detach() for name, term in self.seen.items()}
+        # Products of maps in half precision, as autocast leaves them, would overflow.
+        flat = (at_least_float32(sides).flatten(2) for sides in described.maps)
+        maps = sum(_unlikeliness(anchors @ positives.mT) for anchors, positives in flat)
+        terms = {"e1": similarity.mean(), "e2": shared, "e3": maps.mean()}
+        self.seen = {name: term.detach() for name, term in terms.items()}
         return similarity + shared + maps
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """Convert to float32 or wider: autocast leaves half-precision maps, and their products overflow."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def _unlikeliness(scores: Tensor) -> Tensor:

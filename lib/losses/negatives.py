@@ -42,7 +42,7 @@ class Negatives:
 
 
 # From (2, n, k) descriptors of anchors and positives, as they are compared at test, to negatives.
-Mine = Callable[[Tensor, Distance], Negatives]
+Mining = Callable[[Tensor, Distance], Negatives]
 
 # The (query's side, negative's side) that compete, 0 for anchors and 1 for positives.
 SCOPES = {

@@ -1,6 +1,5 @@
 """Weights of a batch's matching pairs: AdaSample's re-weighting scalar."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -8,8 +7,6 @@ from torch import Tensor
 
 from lib.samplers.candidates import Choice
 
-# From the pairs that a sampler chose to their weights (n,), without gradient.
-Weigh = Callable[[Choice], Tensor]
 # Identical descriptors have d = 0, and their weight would be infinite; here 1/d is at most 100.
 # The smaller constant of the same name in `lib.samplers.adasample` only keeps log d finite.
 SMALLEST_DISTANCE = 1e-2

@@ -1,5 +1,7 @@
 """Regularisers, each a module from the descriptors of a batch to a scalar that is added to its loss."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -8,6 +10,19 @@ from lib.losses.distances import euclidean
 
 # Added under a root, whose gradient at zero is infinite (SOSNet's and HyNet's code).
 EPSILON = 1e-6
+# How values (n,) of pairs become a scalar.
+_REDUCTIONS = {"mean": torch.mean, "sum": torch.sum}
+
+
+def find_reduction(name: str) -> Callable[[Tensor], Tensor]:
+    """Return the function from values (n,) of pairs to their "mean" or their "sum", a scalar.
+
+    Raises:
+        ValueError: another name.
+    """
+    if name not in _REDUCTIONS:
+        raise ValueError(f"reduction must be 'mean' or 'sum', got {name!r}")
+    return _REDUCTIONS[name]
 
 
 class Gor(nn.Module):
@@ -60,7 +75,7 @@ class Norm(nn.Module):
 
     def __init__(self, weight: float = 0.1, reduction: str = "mean"):
         super().__init__()
-        self.weight, self.reduction = weight, _checked(reduction)
+        self.weight, self.reduce = weight, find_reduction(reduction)
 
     def forward(self, described: Descriptions) -> Tensor:
         """Return the weighted regulariser of the pairs, a scalar.
@@ -77,7 +92,7 @@ class Norm(nn.Module):
             )
         anchors, positives = (squares + EPSILON).sqrt()
         differences = (anchors - positives).square()
-        return self.weight * (differences.mean() if self.reduction == "mean" else differences.sum())
+        return self.weight * self.reduce(differences)
 
 
 class Sosr(nn.Module):
@@ -110,7 +125,7 @@ class Sosr(nn.Module):
         super().__init__()
         if not neighbours > 0:
             raise ValueError(f"neighbours must be 1 or more, got {neighbours}")
-        self.weight, self.neighbours, self.reduction = weight, neighbours, _checked(reduction)
+        self.weight, self.neighbours, self.reduce = weight, neighbours, find_reduction(reduction)
         self.symmetric, self.across = symmetric, across
         self.distance = euclidean(power=1)
 
@@ -137,7 +152,7 @@ class Sosr(nn.Module):
                 near = near | near.mT
         differences = (within[0] - within[1]).square() * near
         roots = (differences.sum(dim=1) + EPSILON).sqrt()
-        return self.weight * (roots.mean() if self.reduction == "mean" else roots.sum())
+        return self.weight * self.reduce(roots)
 
 
 def is_nearest(distances: Tensor, neighbours: int) -> Tensor:
@@ -148,9 +163,3 @@ def is_nearest(distances: Tensor, neighbours: int) -> Tensor:
     others = distances.clone().fill_diagonal_(torch.inf)
     order = others.argsort(dim=1, stable=True)[:, :neighbours]
     return torch.zeros_like(distances, dtype=torch.bool).scatter_(1, order, True)
-
-
-def _checked(reduction: str) -> str:
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")
-    return reduction

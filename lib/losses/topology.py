@@ -12,7 +12,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from lib.losses.descriptions import Descriptions
+from lib.losses.descriptions import Descriptions, at_least_float32
 from lib.losses.distances import Distance
 from lib.losses.topology_weights import heat_kernel, linear_combination, nearest
 
@@ -83,7 +83,8 @@ class Topology(nn.Module):
             ValueError: the batch has fewer than k neighbours for each descriptor, or descriptors have
                 too few dimensions for linear weights.
         """
-        value, code = _wide(described.value), _wide(described.code)
+        value = at_least_float32(described.value)
+        code = at_least_float32(described.code)
         n = value.shape[1]
         if self.neighbours >= n:
             raise ValueError(
@@ -199,8 +200,3 @@ def topology(
         "none": None,
     }[weights]
     return Topology(distance, neighbours, weigh, gamma, lam, per, mutual, detached)
-
-
-def _wide(values: Tensor) -> Tensor:
-    """Convert to float32 or wider: half precision has too few digits for least squares."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))

@@ -47,7 +47,9 @@ def load(weights: Path | str, sha256: str | None = None) -> nn.Module:
     content = checked_content(path, sha256)
     try:
         with safe_open(path, "pt") as file:
-            model, width = (json.loads(file.metadata()[key]) for key in ("model", "width"))
+            metadata = file.metadata()
+        model = json.loads(metadata["model"])
+        width = json.loads(metadata["width"])
         network = NETWORKS[model["name"]](width=width, **model["options"])
         network.load_state_dict(safetensors.torch.load(content), strict=True)
     # A file from another program, or for another network, may raise any exception.

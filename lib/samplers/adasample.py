@@ -144,12 +144,12 @@ def anchor_distances(pool: Pool, descriptors: Tensor, anchor: Tensor, distance: 
     Args:
         pool: candidates of n classes, at most c for each.
         descriptors: (n, c, k) unit descriptors.
-        anchor: (n,) the anchor's place.
+        anchor: (n,) the slot of the anchor.
         distance: taken at power 1.
 
     Returns:
         (n, c), floored at a small positive number; NaN where there is no candidate: at the anchor
-        and at empty places.
+        and at empty slots.
     """
     descriptors = descriptors.detach()
     rows = torch.arange(len(anchor), device=anchor.device)

@@ -35,19 +35,19 @@ class Batch:
     bank: Tensor
     size: int
 
-    def images(self, place: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+    def images(self, slots: Tensor | tuple[Tensor, Tensor]) -> Tensor:
         """Return the images of some candidates, (m, 1, size, size) float32, 0 to 255.
 
         Args:
-            place: their places in the pool: (n, c) bool, or (m,) int64 rows and columns.
+            slots: those of the candidates in the pool, (n, c) bool, or (m,) int64 rows and columns.
         """
-        angle = self.pool.angle[place]
-        patches = self.bank[self.pool.patch[place].to(self.bank.device)].to(angle.device)
-        turn = None if self.turn is None else self.turn[place]
+        angle = self.pool.angle[slots]
+        patches = self.bank[self.pool.patch[slots].to(self.bank.device)].to(angle.device)
+        turn = None if self.turn is None else self.turn[slots]
         return augmentation.cut(patches, angle, turn, self.size)
 
     def lay_out(self, described: Tensor) -> Tensor:
-        """Arrange descriptors (m, k) of the candidates, in order, as (n, c, k), zero at empty places."""
+        """Arrange descriptors (m, k) of the candidates, in order, as (n, c, k), zero at empty slots."""
         filled = described.new_zeros(*self.pool.valid.shape, described.shape[1])
         return filled.masked_scatter(self.pool.valid[:, :, None], described)
 
@@ -107,14 +107,11 @@ def open_batches(
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         bank = torch.from_numpy(np.asarray(patch_set.patches))
     classes = candidates.group(patch_set.point_ids, device)
-    points = None
-    if recipe.points:
-        points = parts.build("points", recipe.points, count=len(classes), device=device)
     return Batches(
         bank.to(device),
         classes,
-        parts.build("generate", recipe.generate) if recipe.generate else None,
-        parts.build("augment", recipe.augment) if recipe.augment else None,
+        parts.build("generate", recipe.generate),
+        parts.build("augment", recipe.augment),
         size,
-        points,
+        parts.build("points", recipe.points, count=len(classes), device=device),
     )

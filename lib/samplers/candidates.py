@@ -34,12 +34,12 @@ class Classes:
 
 @dataclass(frozen=True)
 class Pool:
-    """The candidates of n classes, at most c for each; a class with fewer leaves its last places empty.
+    """The candidates of n classes, at most c for each; a class with fewer leaves its last slots empty.
 
     Attributes:
         patch: (n, c) int64, index of the patch in its set.
         angle: (n, c) float32, radians by which the patch is turned; 0 for an original.
-        valid: (n, c) bool, false for an empty place.
+        valid: (n, c) bool, false for an empty slot.
         originals: (n,) int64, how many of the class's own patches there are in the set.
     """
 
@@ -59,7 +59,7 @@ class Choice:
     """The pair drawn from each class of a pool.
 
     Attributes:
-        anchor, positive: (n,) int64, places in the pool.
+        anchor, positive: (n,) int64, columns of the pool.
         distance: (n,) distance by which the positive was drawn, or None if it was drawn blindly.
         log_normaliser: (n,) logarithm of the sum of the class's unnormalised probabilities, or None.
     """
@@ -156,28 +156,28 @@ def draw_pool(
         chosen = points(n, generator)
     counts, starts = classes.counts[chosen], classes.starts[chosen]
     wanted = generation.patches_per_class if generation else 0
-    place = torch.arange(max(wanted, int(counts.max())), device=device).expand(n, -1)
-    original = place < counts[:, None]
-    valid = original | (place < wanted)
+    slot = torch.arange(max(wanted, int(counts.max())), device=device).expand(n, -1)
+    original = slot < counts[:, None]
+    valid = original | (slot < wanted)
 
     if generation is None:
-        offset, angle = place, torch.zeros(place.shape, device=device)
+        offset, angle = slot, torch.zeros(slot.shape, device=device)
     else:
         if generation.renew:
-            source = uniform_below(counts[:, None].expand_as(place), generator)
-            turn = torch.rand(place.shape, generator=generator, device=device)
+            source = uniform_below(counts[:, None].expand_as(slot), generator)
+            turn = torch.rand(slot.shape, generator=generator, device=device)
         else:
-            fraction = _fixed_fractions(chosen, place)
-            source = (fraction[0] * counts[:, None]).long()
-            turn = fraction[1].float()
-        offset = torch.where(original, place, source)
+            share, turn = _fixed_fractions(chosen, slot)
+            source = (share * counts[:, None]).long()
+            turn = turn.float()
+        offset = torch.where(original, slot, source)
         angle = (2 * turn - 1) * math.radians(generation.max_degrees)
         angle = angle.masked_fill(original, 0.0)
     patch = classes.patches[(starts[:, None] + offset).clamp(max=len(classes.patches) - 1)]
     return Pool(patch, angle, valid, counts)
 
 
-def _fixed_fractions(chosen: Tensor, place: Tensor) -> tuple[Tensor, Tensor]:
-    """Two numbers in [0, 1) that depend on class and place alone (Weyl sequences on the two)."""
-    key = (chosen[:, None] * 4096 + place).double()
+def _fixed_fractions(chosen: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
+    """Two numbers in [0, 1) that depend on class and slot alone (Weyl sequences on the two)."""
+    key = (chosen[:, None] * 4096 + slot).double()
     return (key * 0.6180339887498949) % 1, (key * 0.7548776662466927 + 0.5) % 1

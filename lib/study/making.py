@@ -32,21 +32,30 @@ from lib.benchmarks.fpr95_by_stage import few_pairs, follow
 from lib.benchmarks.subject import Subject, describe, of_signs
 from lib.bfloat16 import fast_convolutions
 from lib.data.sources import Source
-from lib.files import locked, set_aside, write_bytes
+from lib.files import locked, set_aside, sha256, write_bytes
 from lib.profiles import Profile
 from lib.recipes import Budget, Part
 from lib.study.requests import BY_SIGN, Request, configuration, merged, version
 from lib.study.store import CURVES, NUMBERS, VERSIONS, Store, put_aside
 from lib.study.sweep import Cluster, Task, processes_for, span, sweep, wall_clock
-from lib.training import NUMERICS, ForeignCheckpoint, part_state, train
+from lib.training import NUMERICS, ForeignCheckpoint, part_state, steps_per_epoch, train
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARIES = ("torch", "numpy", "kornia", "opencv-contrib-python-headless", "scikit-image")
-LIBRARIES += ("scikit-learn", "pycolmap", "pydegensac", "faiss-cpu")
+# The libraries that numbers depend on.
+LIBRARIES = (
+    *("torch", "numpy", "kornia", "opencv-contrib-python-headless", "scikit-image"),
+    *("scikit-learn", "pycolmap", "pydegensac", "faiss-cpu"),
+)
 # Seconds that the slow measures take on one CPU thread for one set of embedded data.
-SECONDS = dict.fromkeys(("hpatches", "intensity_changes", "oxford_affine"), 5.0)
-SECONDS |= dict.fromkeys(("sfm", "imc", "retrieval"), 26.0)
-# Largest size of a run's arrays on one set, in bytes.
+SECONDS = {
+    "hpatches": 5.0,
+    "intensity_changes": 5.0,
+    "oxford_affine": 5.0,
+    "sfm": 26.0,
+    "imc": 26.0,
+    "retrieval": 26.0,
+}
+# Size that a probe's arrays on one set should have, in bytes; twenty times as many are refused.
 LARGEST_ARRAYS = 200_000
 
 
@@ -89,14 +98,10 @@ def make(
     print(f"{len(todo)} runs are missing: about {expected}, {at_once} at once.")
     print("After an interruption, the same call goes on.", flush=True)
     here = commit()
-    tasks = [
-        Task(
-            request.title,
-            partial(carry_out, name, request, source, store, profile.name, device, here),
-            length,
-        )
-        for (name, request), length in zip(todo.items(), seconds, strict=True)
-    ]
+    tasks = []
+    for (name, request), length in zip(todo.items(), seconds, strict=True):
+        do = partial(carry_out, name, request, source, store, profile.name, device, here)
+        tasks.append(Task(request.title, do, length))
     cluster = Cluster(address, store.folder, state(), state) if address else None
     return sweep(tasks, at_once, threads, cluster)
 
@@ -119,7 +124,8 @@ def prepare(source: Source, names: Iterable[str], jobs: int) -> None:
     # Sets in one folder are made together.
     by_folder = {source.scene_folder(name): name for name in names}
     tasks = [Task(f"data {name}", partial(_load, source, name)) for name in by_folder.values()]
-    if failures := sweep(tasks, jobs, unit="set"):
+    failures = sweep(tasks, jobs, unit="set")
+    if failures:
         raise ValueError("; ".join(f"{title}: {why}" for title, why in failures))
 
 
@@ -147,12 +153,13 @@ def cost(request: Request, source: Source, profile: Profile, device: str = "cpu"
         generate = request.recipe.generate
         candidates = generate.options["patches_per_class"] if generate else 3
     speed = profile.patches_per_second[device.partition(":")[0]]
-    return steps_of(budget) * budget.batch_pairs * (6.0 + candidates) / speed, evaluation
+    pairs = _steps(budget) * budget.batch_pairs
+    return pairs * (6.0 + candidates) / speed, evaluation
 
 
-def steps_of(budget: Budget) -> int:
+def _steps(budget: Budget) -> int:
     """Return the number of training steps of a budget."""
-    return budget.epochs * max(1, budget.epoch_pairs // budget.batch_pairs)
+    return budget.epochs * steps_per_epoch(budget)
 
 
 @cache
@@ -223,7 +230,7 @@ def carry_out(
             half.unlink(missing_ok=True)
         content = store.read(name)
         if content is not None and content["weights"]:
-            lacking = store.find(name).lacks(request, source)
+            lacking = store.as_run(name, content).lacks(request, source)
             stages = {str(stage) for stage in request.profile.stages}
             if lacking and not stages <= set(content["stages"]):
                 put_aside(store.json_path(name), "weights of other stages are needed")
@@ -239,9 +246,9 @@ def carry_out(
 def _weights_are_whole(store: Store, name: str, content: Mapping) -> bool:
     path = store.weights_path(name)
     if not path.exists():
-        json = store.json_path(name)
-        raise FileNotFoundError(f"{path} is missing: remove {json} too to train the run again")
-    if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == content["weights"]:
+        record = store.json_path(name)
+        raise FileNotFoundError(f"{path} is missing: remove {record} too to train the run again")
+    if path.is_file() and sha256(path) == content["weights"]:
         return True
     put_aside(path, "it is not what was written")
     return False
@@ -257,9 +264,6 @@ def _begin(
     commit: str,
 ) -> dict[str, object]:
     """Train a run or compute a computation, and write it before it is measured."""
-    recipe, budget = request.recipe, None
-    if recipe is not None:
-        budget = request.profile.budget_for(recipe)
     content: dict[str, object] = {
         "method": request.method,
         "label": request.label,
@@ -267,11 +271,11 @@ def _begin(
         "data": source.name,
         "train": request.train,
         "seed": request.seed,
-        "optimizer": recipe and recipe.optimizer.name,
+        "optimizer": None,
         "rate": request.rate,
-        "steps": budget and steps_of(budget),
-        "batch": budget and budget.batch_pairs,
-        "width": recipe and request.profile.width,
+        "steps": None,
+        "batch": None,
+        "width": None,
         "commit": commit,
         "device": device_name(device),
         "libraries": libraries(),
@@ -285,7 +289,14 @@ def _begin(
         "stages": [],
         "weights": "",
     }
-    if recipe is not None:
+    if request.recipe is not None:
+        budget = request.profile.budget_for(request.recipe)
+        content |= {
+            "optimizer": request.recipe.optimizer.name,
+            "steps": _steps(budget),
+            "batch": budget.batch_pairs,
+            "width": request.profile.width,
+        }
         content |= _train(name, request, source, store, device)
     store.write(name, content)
     for checkpoint in store.folder.glob(f"{name}.*.checkpoint"):
@@ -318,12 +329,11 @@ def _train(name: str, request: Request, source: Source, store: Store, device: st
             aside = set_aside(checkpoint)
             print(f"{error}: set aside as {aside.name}, and trained anew", file=sys.stderr, flush=True)
             trained = begin()
-    stages = {
-        f"{stage}/{tensor}": value.contiguous()
-        for stage, tensors in trained.stages.items()
-        for tensor, value in tensors.items()
-    }
-    weights = safetensors.torch.save(stages)
+    kept = {}
+    for stage, tensors in trained.stages.items():
+        for tensor, value in tensors.items():
+            kept[f"{stage}/{tensor}"] = value.contiguous()
+    weights = safetensors.torch.save(kept)
     write_bytes(store.weights_path(name), weights)
     curves = {f"{CURVES}//{curve}": np.round(values, 6) for curve, values in trained.curve.items()}
     store.add_arrays(name, curves)
@@ -352,7 +362,8 @@ def _checkpoint_path(
         profile.followed_pairs,
         sorted(followed.items()),
     ]
-    return store.folder / f"{name}.{hashlib.sha256(repr(begun).encode()).hexdigest()[:8]}.checkpoint"
+    digest = hashlib.sha256(repr(begun).encode()).hexdigest()[:8]
+    return store.folder / f"{name}.{digest}.checkpoint"
 
 
 def load_stages(store: Store, name: str) -> dict[str, dict[str, Tensor]]:
@@ -406,8 +417,8 @@ def _subject(
     stages = load_stages(store, name)
     models = {stage: _network(content["config"], tensors, device) for stage, tensors in stages.items()}
     described = partial(describe, models["1.0"], device=device)
-    run = store.find(name)
-    curves = {curve: list(values) for curve, values in run.probe(CURVES, "").items()}
+    kept = store.as_run(name, content).probe(CURVES, "")
+    curves = {curve: list(values) for curve, values in kept.items()}
     return Subject(described, request.recipe, models, content["batch"], curves, device)
 
 
@@ -420,31 +431,29 @@ def _measure(
     device: str,
 ) -> None:
     """Measure what a run lacks or has by another version or on other data."""
-    lacking = store.find(name).lacks(request, source)
-    if request.computation is not None and lacking:
-        _compute(name, request, store, content)
-        return
+    lacking = store.as_run(name, content).lacks(request, source)
     if not lacking:
+        return
+    if request.computation is not None:
+        _compute(name, request, store, content)
         return
     subject = _subject(name, request, store, content, device)
     # Each set is read and described once for all its measures and probes, then goes on record.
     for own in dict.fromkeys(test for _, test in lacking):
         data = source.load(own)
-        made = {"set": source.digest(own)}
-        for module in (module for module, test in lacking if test == own):
+        digest = source.digest(own)
+        for module in [module for module, test in lacking if test == own]:
             started = time.monotonic()
-            made |= {"version": version(module)}
+            made = {"set": digest, "version": version(module)}
             if (module, own) in request.measures:
                 chosen = of_signs(subject) if module.endswith(BY_SIGN) else subject
-                values = _module(module.removesuffix(BY_SIGN)).measure(chosen, data)
-                values = {key: round(value, 6) for key, value in values.items()}
-                entry = {**made, "values": values}
-                content["metrics"].setdefault(own, {})[module] = entry
+                numbers = _module(module.removesuffix(BY_SIGN)).measure(chosen, data)
+                made["values"] = {key: round(value, 6) for key, value in numbers.items()}
+                content["metrics"].setdefault(own, {})[module] = made
             else:
                 _add_arrays(store, name, module, own, _module(module).probe(subject, data))
-                entry = dict(made)
-                content["probes"].setdefault(own, {})[module] = entry
-            entry["seconds"] = round(time.monotonic() - started, 2)
+                content["probes"].setdefault(own, {})[module] = made
+            made["seconds"] = round(time.monotonic() - started, 2)
         store.write(name, content)
 
 
@@ -466,11 +475,12 @@ def _compute(name: str, request: Request, store: Store, content: dict[str, objec
 def _add_arrays(
     store: Store, name: str, module: str, own: str, arrays: Mapping[str, np.ndarray]
 ) -> None:
-    size = sum(np.asarray(array).nbytes for array in arrays.values())
+    named = {f"{module}/{own}/{key}": np.asarray(array) for key, array in arrays.items()}
+    size = sum(array.nbytes for array in named.values())
     if size > 20 * LARGEST_ARRAYS:
         raise ValueError(f"{module} on {own}: arrays of {size:,} bytes; bin them to {LARGEST_ARRAYS:,}")
-    named = {f"{module}/{own}/{key}": np.asarray(array) for key, array in arrays.items()}
-    store.add_arrays(name, {**named, f"{VERSIONS}{module}": np.int64(version(module))})
+    named[f"{VERSIONS}{module}"] = np.int64(version(module))
+    store.add_arrays(name, named)
 
 
 def _module(name: str) -> ModuleType:

@@ -52,12 +52,14 @@ def names(pattern: str = "*") -> list[str]:
 
 
 def path_of(name: str) -> Path:
+    """Return the path of a notebook."""
     return NOTEBOOKS / f"{name}.ipynb"
 
 
 def plan(name: str, study: Study) -> Planned:
     """Return what a notebook needs in a study."""
-    namespace = {**parameters(name, study), "results": (taken := Plan(study))}
+    noted = Plan(study)
+    namespace = {**parameters(name, study), "results": noted}
     try:
         for source in cells(name, "runs"):
             exec(compile(source, f"notebooks/{name}.ipynb", "exec"), namespace)
@@ -67,7 +69,7 @@ def plan(name: str, study: Study) -> Planned:
         return Planned(name, failure=str(refused))
     except Exception as error:
         return Planned(name, failure=f"its runs cell ended in {type(error).__name__}: {error}")
-    return Planned(name, taken.asked)
+    return Planned(name, noted.asked)
 
 
 def cells(name: str, tag: str) -> list[str]:
@@ -99,9 +101,10 @@ def parameters(name: str, study: Study) -> dict[str, object]:
     own = own_parameters(name)
     at = {"profile": study.profile.name, "data": study.data}
     is_own = all(own.get(key) == value for key, value in at.items())
-    if not is_own:
-        own = {key: _empty(value) for key, value in own.items()} | {"seeds": None}
-    return {**own, **at}
+    if is_own:
+        return own
+    emptied = {key: _empty(value) for key, value in own.items()}
+    return {**emptied, "seeds": None, **at}
 
 
 def _empty(value: object) -> object:
@@ -117,8 +120,9 @@ def together(planned: Iterable[Planned]) -> list[tuple[Study, dict[str, Request]
     by_data: dict[tuple[str, str], tuple[Study, list[Request]]] = {}
     for notebook in planned:
         for study, requests in notebook.asked:
-            at = study.profile.name, study.data
-            by_data.setdefault(at, (study, []))[1].extend(requests)
+            at = (study.profile.name, study.data)
+            _, asked = by_data.setdefault(at, (study, []))
+            asked.extend(requests)
     return [(study, merged(requests, study.source)) for study, requests in by_data.values()]
 
 
@@ -142,7 +146,7 @@ def one_name_each(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> None:
 
 def searched(study: Study) -> dict[str, Recipe]:
     """Return the methods that notebooks need a learning rate of in a study, by name."""
-    taken: dict[str, Recipe] = {}
+    recipes: dict[str, Recipe] = {}
     for name in names():
-        plan(name, replace(study, searched=taken))
-    return taken
+        plan(name, replace(study, searched=recipes))
+    return recipes

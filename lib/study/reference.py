@@ -12,7 +12,7 @@ from lib.data.sources import Source
 from lib.files import write_bytes
 from lib.study.requests import Request, version
 from lib.study.runs import Runs, Study
-from lib.study.store import BY_STAGE, FOLLOWED, METRICS, RUNS, VERSIONS, Run, packed, rows_of
+from lib.study.store import BY_STAGE, CURVES, FOLLOWED, METRICS, RUNS, VERSIONS, Run, packed, rows_of
 
 # Means of a repeated study lie within the prediction interval of the reference with this probability.
 CONFIDENCE = 0.95
@@ -36,8 +36,11 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
     """
     asked = list(asked)
     reference = asked[0][0].reference
-    folder, written = reference.folder, {study.source.name for study, _ in asked}
-    numbers, runs, sets = [], [], []
+    folder = reference.folder
+    written = {study.source.name for study, _ in asked}
+    numbers: list[dict[str, object]] = []
+    runs: list[dict[str, object]] = []
+    sets: list[dict[str, object]] = []
     arrays: dict[str, dict[str, np.ndarray]] = {}
     for study, requests in asked:
         for name, request in requests.items():
@@ -45,9 +48,16 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
             if run is None:
                 raise ValueError(f"{request.title} is missing, so that the reference stays as it was")
             numbers += _numbers(run, request, study.source)
-            about = {**run.about, "config": json.dumps(run.about["config"], separators=(",", ":"))}
-            about["data"] = study.source.name
-            runs.append({**about, "run": name, "method": request.method, "label": request.label})
+            runs.append(
+                {
+                    **run.about,
+                    "run": name,
+                    "method": request.method,
+                    "label": request.label,
+                    "data": study.source.name,
+                    "config": json.dumps(run.about["config"], separators=(",", ":")),
+                }
+            )
             # A descriptor without training is one run on all data.
             arrays.setdefault(name, {}).update(_arrays(run, request))
         sets += _sets(study, requests.values())
@@ -77,19 +87,20 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
 
 def _numbers(run: Run, request: Request, source: Source) -> list[dict[str, object]]:
     rows = rows_of(run, request, source)
-    modules = [row["measure"].partition(".")[0] for row in rows]
-    versions = [version(BY_STAGE if module == FOLLOWED else module) for module in modules]
-    return [{**row, "version": made} for row, made in zip(rows, versions, strict=True)]
+    for row in rows:
+        module = row["measure"].partition(".")[0]
+        row["version"] = version(BY_STAGE if module == FOLLOWED else module)
+    return rows
 
 
 def _arrays(run: Run, request: Request) -> dict[str, np.ndarray]:
     """Return the arrays that a request asks for, and the training curves."""
-    probes = {f"{probe}/{test}" for probe, test in request.probes}
+    wanted = {f"{probe}/{test}" for probe, test in request.probes}
+    versions = {f"{VERSIONS}{probe}" for probe, _ in request.probes}
     kept = {}
     for key, array in run.arrays.items():
-        probe = key.removeprefix(VERSIONS)
-        is_asked = key.rpartition("/")[0] in probes or probe in dict(request.probes)
-        if is_asked or key.startswith("curves/"):
+        is_asked = key.rpartition("/")[0] in wanted or key in versions
+        if is_asked or key.startswith(f"{CURVES}/"):
             kept[key] = array
     return kept
 
@@ -103,8 +114,15 @@ def _sets(study: Study, requests: Iterable[Request]) -> list[dict[str, object]]:
     rows = []
     for name in dict.fromkeys(named):
         classes = known.get((source.name, name), "") if source.recorded else _classes(source, name)
-        row = {"data": source.name, "name": name, "digest": source.digest(name), "classes": classes}
-        rows.append({**row, "role": _role(source, name)})
+        rows.append(
+            {
+                "data": source.name,
+                "name": name,
+                "digest": source.digest(name),
+                "classes": classes,
+                "role": _role(source, name),
+            }
+        )
     return rows
 
 

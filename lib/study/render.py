@@ -29,6 +29,8 @@ QUIET = ["--log-level=CRITICAL"]
 # Markdown that holds for any numbers. Other Markdown speaks of the committed notebook's own numbers.
 GENERAL = {"question", "method"}
 PAGES = Path(__file__).parent / "pages"
+# Folders of what notebooks save, with the suffixes of the files.
+SAVED = {"tables": "csv", "figures": "png"}
 # By the folder of its notebooks, what a part of the report is called.
 PARTS = {
     "adasample": "AdaSample",
@@ -57,29 +59,66 @@ def execute(names: Sequence[str], study: Study, results: str, report: Path) -> l
     Returns:
         The notebooks that failed, each with the cell and the error.
     """
-    tasks = []
+    copies = study.results / "notebooks"
+    parameters = {}
     for name in names:
-        for kind, suffix in (("tables", "csv"), ("figures", "png")):
-            for earlier in saved(study.results, kind, name, suffix):
-                earlier.unlink()
-        copy = study.results / "notebooks" / f"{name}.ipynb"
-        for earlier in (copy, report / f"{name}.html"):
-            earlier.unlink(missing_ok=True)
-        parameters = {**planning.parameters(name, study), "results": results}
-        page = report / f"{name}.html"
-        pages = {own: report / f"{own}.html" for own in names}
-        tasks.append(Task(name, partial(_execute, name, copy, parameters, page, pages)))
-    threads = study.profile.threads or 1
-    failures = sweep(tasks, study.jobs or processes_for(threads), threads, unit="notebook")
+        earlier = [copies / f"{name}.ipynb", report / f"{name}.html"]
+        for kind, suffix in SAVED.items():
+            earlier += saved(study.results, kind, name, suffix)
+        for path in earlier:
+            path.unlink(missing_ok=True)
+        parameters[name] = {**planning.parameters(name, study), "results": results}
+    return _execute_all(parameters, copies, report, study.profile.threads or 1, study.jobs)
+
+
+def execute_committed(
+    names: Sequence[str], copies: Path, report: Path, jobs: int | None
+) -> list[tuple[str, str]]:
+    """Execute copies of committed notebooks with their own parameters, from the reference, and write
+    their pages as the evidence on record.
+
+    Args:
+        names: of the notebooks.
+        copies: the folder of the copies.
+        report: the folder of the pages.
+        jobs: how many notebooks are executed at once; None is as many as the cores hold.
+
+    Returns:
+        The notebooks that failed, each with the cell and the error.
+    """
+    parameters = {name: planning.own_parameters(name) for name in names}
+    return _execute_all(parameters, copies, report / "evidence", 1, jobs)
+
+
+def _execute_all(
+    parameters: Mapping[str, Mapping[str, object]],
+    copies: Path,
+    folder: Path,
+    threads: int,
+    jobs: int | None,
+) -> list[tuple[str, str]]:
+    """Execute copies of notebooks with the parameters of each, by name, and write their pages to a
+    folder."""
+    pages = _pages(parameters, folder)
+    tasks = []
+    for name, own in parameters.items():
+        do = partial(_execute, name, copies / f"{name}.ipynb", own, pages[name], pages)
+        tasks.append(Task(name, do))
+    failures = sweep(tasks, jobs or processes_for(threads), threads, unit="notebook")
     return [(name, why.removeprefix("RuntimeError: ")) for name, why in failures]
+
+
+def _pages(names: Iterable[str], folder: Path) -> dict[str, Path]:
+    """Return the paths of notebooks' pages in a folder, by name."""
+    return {name: folder / f"{name}.html" for name in names}
 
 
 def saved(folder: Path, kind: str, name: str, suffix: str) -> list[Path]:
     """Return the files that a notebook saved: ``tables/dsm/table3.csv``, ``tables/dsm/table3_….csv``."""
     stem = folder / kind / name
-    return sorted(
-        {*stem.parent.glob(f"{stem.name}.{suffix}"), *stem.parent.glob(f"{stem.name}_*.{suffix}")}
-    )
+    alone = stem.parent.glob(f"{stem.name}.{suffix}")
+    further = stem.parent.glob(f"{stem.name}_*.{suffix}")
+    return sorted([*alone, *further])
 
 
 def _execute(
@@ -112,31 +151,6 @@ def _execute(
 def _is_general(cell) -> bool:
     """Whether a cell belongs in a copy with other numbers than the committed notebook's."""
     return cell.cell_type != "markdown" or bool(GENERAL & set(cell.metadata.get("tags", ())))
-
-
-def execute_committed(
-    names: Sequence[str], study: Study, copies: Path, report: Path
-) -> list[tuple[str, str]]:
-    """Execute copies of committed notebooks with their own parameters, from the reference, and write
-    their pages as the evidence on record.
-
-    Args:
-        names: of the notebooks.
-        study: says how many are executed at once.
-        copies: the folder of the copies.
-        report: the folder of the pages.
-
-    Returns:
-        The notebooks that failed, each with the cell and the error.
-    """
-    tasks = []
-    for name in names:
-        copy, page = copies / f"{name}.ipynb", report / "evidence" / f"{name}.html"
-        parameters = planning.own_parameters(name)
-        pages = {own: report / "evidence" / f"{own}.html" for own in names}
-        tasks.append(Task(name, partial(_execute, name, copy, parameters, page, pages)))
-    failures = sweep(tasks, study.jobs or processes_for(1), 1, unit="notebook")
-    return [(name, why.removeprefix("RuntimeError: ")) for name, why in failures]
 
 
 def store_outputs(name: str) -> None:
@@ -174,18 +188,15 @@ def write_page(notebook: Path, page: Path, name: str, pages: Mapping[str, Path])
     # Wide parts scroll on their own, with the keyboard as well.
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = body.replace('<div class="output_html', '<div tabindex="0" class="output_html')
-    depth = "../" * (len(page.parent.parts) - len(_root(page).parts))
+    root = next(folder for folder in page.parents if folder.name == "report")
+    up = "../" * len(page.parent.relative_to(root).parts)
     link = os.path.relpath(notebook, page.parent)
-    _write(page, "page.html", title=title(notebook), body=body, notebook=link, root=depth)
-
-
-def _root(page: Path) -> Path:
-    return next(folder for folder in page.parents if folder.name == "report")
+    _write(page, "page.html", title=title(notebook), body=body, notebook=link, root=up)
 
 
 def write_evidence(names: Sequence[str], report: Path) -> dict[str, str]:
     """Write the pages of the committed notebooks, as they are, and return their titles by name."""
-    pages = {name: report / "evidence" / f"{name}.html" for name in names}
+    pages = _pages(names, report / "evidence")
     for name, page in pages.items():
         write_page(path_of(name), page, name, pages)
     return titles(names)
@@ -307,10 +318,9 @@ def missing_files(results: Path, reference: Path, names: Iterable[str]) -> list[
     """Return the tables and figures of notebooks that the reference has and the results lack."""
     missing = []
     for name in names:
-        for kind, suffix in (("tables", "csv"), ("figures", "png")):
+        for kind, suffix in SAVED.items():
             made = {path.name for path in saved(results, kind, name, suffix)}
-            there = saved(reference, kind, name, suffix)
-            missing += [
-                f"{kind}/{path.parent.name}/{path.name}" for path in there if path.name not in made
-            ]
+            for path in saved(reference, kind, name, suffix):
+                if path.name not in made:
+                    missing.append(f"{kind}/{path.parent.name}/{path.name}")
     return missing

@@ -16,8 +16,6 @@ from lib.profiles import Profile
 from lib.recipes import Part, Recipe, values
 from lib.training import NUMERICS
 
-# The set of a computation, which needs no data.
-NO_SET = ""
 # Suffix of a measure that is taken by the signs of descriptors.
 BY_SIGN = " by sign"
 # The fields of a profile that a run's numbers depend on, besides its budget.
@@ -85,8 +83,10 @@ class Request:
 
     @property
     def rate(self) -> float | None:
-        """The learning rate of a run."""
-        return self.recipe and self.recipe.optimizer.options["lr"]
+        """The learning rate of a run; None where nothing is trained."""
+        if self.recipe is None:
+            return None
+        return self.recipe.optimizer.options["lr"]
 
 
 def configuration(request: Request, source: Source) -> dict[str, object]:
@@ -95,35 +95,16 @@ def configuration(request: Request, source: Source) -> dict[str, object]:
         return {"computation": values(request.computation)}
     if request.descriptor is not None:
         return {"descriptor": values(request.descriptor)}
-    return training_configuration(
-        values(request.recipe),
-        {name: getattr(request.profile, name) for name in SIZE},
-        values(request.profile.budget_for(request.recipe)),
-        source.digest(request.train),
-        request.seed,
-    )
-
-
-def training_configuration(
-    recipe: Mapping, size: Mapping, budget: Mapping, train: str, seed: int, numerics: int = NUMERICS
-) -> dict[str, object]:
-    """Return the configuration of a training run.
-
-    Args:
-        recipe: the recipe's values. The budget that its authors state is left out.
-        size: the profile's `SIZE`.
-        budget: the budget that the run has.
-        train: digest of the train set's content.
-        seed: the training's seed.
-        numerics: version of the training.
-    """
+    # The budget that the authors state is left out: the run has its profile's.
+    recipe = values(request.recipe)
+    recipe.pop("budget", None)
     return {
-        "recipe": {axis: choice for axis, choice in recipe.items() if axis != "budget"},
-        "size": dict(size),
-        "budget": dict(budget),
-        "train": train,
-        "seed": seed,
-        "numerics": numerics,
+        "recipe": recipe,
+        "size": {name: getattr(request.profile, name) for name in SIZE},
+        "budget": values(request.profile.budget_for(request.recipe)),
+        "train": source.digest(request.train),
+        "seed": request.seed,
+        "numerics": NUMERICS,
     }
 
 
@@ -153,12 +134,13 @@ def merged(requests: Iterable[Request], source: Source) -> dict[str, Request]:
         first = together.setdefault(run, request)
         if first.method != request.method and _is_same_recipe(first, request):
             raise ValueError(f"{first.method!r} and {request.method!r} are one recipe: give it one name")
-        stages = None
-        if request.profile is not None:
-            stages = tuple(sorted({*first.profile.stages, *request.profile.stages}))
+        profile = first.profile
+        if profile is not None:
+            stages = {*profile.stages, *request.profile.stages}
+            profile = replace(profile, stages=tuple(sorted(stages)))
         together[run] = replace(
             first,
-            profile=replace(first.profile, stages=stages) if stages else first.profile,
+            profile=profile,
             measures=tuple(dict.fromkeys((*first.measures, *request.measures))),
             probes=tuple(dict.fromkeys((*first.probes, *request.probes))),
         )

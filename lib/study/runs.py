@@ -69,7 +69,7 @@ class Runs(pd.DataFrame):
 
     @property
     def curves(self) -> pd.DataFrame:
-        """Training curves, a row a value: run, method, label, train, seed, step, curve, value."""
+        """Training curves, a row a value: step, curve, value, run, method, label, train, seed."""
         parts = []
         for name, (run, request) in self.found.items():
             curves = run.probe(CURVES, "")
@@ -77,8 +77,9 @@ class Runs(pd.DataFrame):
                 values = curves[curve]
                 # A curve that begins later, such as one that needs an average, ends with the others.
                 steps = curves["step"][-len(values) :]
+                drawn = pd.DataFrame({"step": steps, "curve": curve, "value": values})
                 parts.append(
-                    pd.DataFrame({"step": steps, "curve": curve, "value": values}).assign(
+                    drawn.assign(
                         run=name,
                         method=request.method,
                         label=request.label,
@@ -331,24 +332,19 @@ class Study:
         as_stated: bool,
         size: Mapping[str, object],
     ) -> list[Request]:
-        if unknown := size.keys() - {field.name for field in fields(Profile)}:
+        unknown = size.keys() - {field.name for field in fields(Profile)}
+        if unknown:
             raise ValueError(f"study.runs takes no {min(unknown)!r}")
         computations = compute if isinstance(compute, Mapping) else {name: name for name in compute}
         requests = [
-            Request(
-                name,
-                label,
-                computation=part(name),
-                probes=((name, ""),),
-            )
+            Request(name, label, computation=part(name), probes=((name, ""),))
             for name, label in computations.items()
         ]
         described = [untrained_descriptor(name) for name in untrained]
         described += published(checkpoints)
         for request, train_sets in described:
-            requests.append(
-                replace(request, measures=self._default_measures(train_sets) if tested else ())
-            )
+            measures = self._default_measures(train_sets) if tested else ()
+            requests.append(replace(request, measures=measures))
         for name, recipe in _by_name(methods).items():
             trained = recipe if as_stated else self._at_profile(name, recipe)
             if changes:
@@ -437,15 +433,16 @@ class Study:
             request: what is asked of it.
             in_reference: whether only the reference is looked up.
         """
-        found = []
         if self.reading or in_reference:
-            found.append(self.reference.find(name, self.source.name))
-        if not in_reference:
-            found.append(self.store.find(name))
-        for run in found:
+            run = self.reference.find(name, self.source.name)
             if run is not None and not run.lacks(request, self.source):
                 return run
-        return None
+        if in_reference:
+            return None
+        run = self.store.find(name)
+        if run is None or run.lacks(request, self.source):
+            return None
+        return run
 
     def _provenance(self, found: Mapping[str, Run]) -> str:
         commits = len({run.about["commit"] for run in found.values()})
@@ -493,7 +490,9 @@ class Study:
         Raises:
             NoSearch: its search is not on record; the message names the command that makes it.
         """
-        return 0.0 if self.searched is not None else float(self._by_rate(method).min())
+        if self.searched is not None:
+            return 0.0
+        return float(self._by_rate(method).min())
 
     def best_of(self, candidates: Mapping[str, Recipe]) -> dict[str, Recipe]:
         """Return the candidate whose search did best, e.g. a loss at its best margin, as a row for
@@ -509,9 +508,9 @@ class Study:
         Raises:
             NoSearch: no candidate's search is on record.
         """
-        last = list(candidates)[-1]
         if self.searched is not None:
             return dict(candidates)
+        last = list(candidates)[-1]
         if self.profile.search is None:
             return {last: candidates[last]}
         on_record = set(self.searches["method"])

@@ -23,33 +23,36 @@ import pandas as pd
 from lib.data.scenes.places import ROLES, Places
 from lib.data.sources import Source
 from lib.files import set_aside, write_bytes
-from lib.study.requests import Request, version
+from lib.study.requests import BY_SIGN, Request, version
 
 # The columns of the tidy frame: a row is one number of one run.
-METRICS = ["run", "method", "label", "optimizer", "data", "train", "test", "seed", "stage"]
-METRICS += ["measure", "value"]
-# The columns of the frame of runs.
-RUNS = [
-    "run",
-    "method",
-    "label",
-    "optimizer",
-    "data",
-    "train",
-    "seed",
-    "rate",
-    "steps",
-    "batch",
-    "width",
+METRICS = [
+    *("run", "method", "label", "optimizer", "data", "train", "test", "seed", "stage"),
+    *("measure", "value"),
 ]
-RUNS += ["commit", "device", "libraries", "seconds", "parameters", "config"]
+# What is on record about a run besides its names.
+ABOUT = [
+    *("optimizer", "data", "train", "seed", "rate", "steps", "batch", "width"),
+    *("commit", "device", "libraries", "seconds", "parameters", "config"),
+]
+# What a run's JSON file has besides.
+REST = ["method", "label", "metrics", "probes", "followed", "curves", "stages", "weights"]
+# The columns of the frame of runs.
+RUNS = ["run", "method", "label", *ABOUT]
 # The number that stands for a whole measure is named after its module alone.
 MAIN = {"fpr95": "expected"}
-FOLLOWED, BY_STAGE = "followed_fpr95", "fpr95_by_stage"
+FOLLOWED = "followed_fpr95"
+BY_STAGE = "fpr95_by_stage"
 # Prefixes of the names of arrays: training curves, and the versions of probes.
-CURVES, VERSIONS = "curves", "versions/"
+CURVES = "curves"
+VERSIONS = "versions/"
 # Name of the array that holds a computation's numbers, tables included, as JSON.
 NUMBERS = "numbers"
+# What damaged files raise when they are read; an error of the file system is none of them.
+UNREADABLE = (
+    *(ValueError, RecursionError, IsADirectoryError, EOFError, zipfile.BadZipFile, zlib.error),
+    *(NotImplementedError, RuntimeError),
+)
 
 
 @dataclass(frozen=True)
@@ -90,15 +93,16 @@ class Run:
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays of the run, by "probe/set/name", and its training curves by "curves//name"."""
-        if not self.arrays_path.exists():
-            return {}
-        with np.load(self.arrays_path, allow_pickle=False) as arrays:
-            return dict(arrays)
+        return read_arrays(self.arrays_path)
 
     def probe(self, name: str, test: str) -> dict[str, np.ndarray]:
         """Return the arrays of one probe on one set, by name."""
         prefix = f"{name}/{test}/"
-        return {key.removeprefix(prefix): a for key, a in self.arrays.items() if key.startswith(prefix)}
+        return {
+            key.removeprefix(prefix): array
+            for key, array in self.arrays.items()
+            if key.startswith(prefix)
+        }
 
 
 @dataclass(frozen=True)
@@ -112,15 +116,19 @@ class Store:
     folder: Path
 
     def json_path(self, run: str) -> Path:
+        """Return the path of a run's JSON file, which exists if the run does."""
         return self.folder / f"{run}.json"
 
     def arrays_path(self, run: str) -> Path:
+        """Return the path of a run's arrays."""
         return self.folder / f"{run}.npz"
 
     def weights_path(self, run: str) -> Path:
+        """Return the path of a run's weights."""
         return self.folder / f"{run}.safetensors"
 
     def lock_path(self, run: str) -> Path:
+        """Return the path of the lock that a process holds while it makes a run."""
         return self.folder / f"{run}.lock"
 
     def find(self, run: str) -> Run | None:
@@ -128,13 +136,17 @@ class Store:
         content = self.read(run)
         if content is None:
             return None
+        return self.as_run(run, content)
+
+    def as_run(self, run: str, content: Mapping[str, object]) -> Run:
+        """Return a run from the content of its JSON file."""
         return Run(
             run,
             {name: content[name] for name in ABOUT},
-            {(module, name): made for module, name, made in _flat(content["metrics"])},
+            _by_module_and_set(content["metrics"]),
             content["followed"],
             self.arrays_path(run),
-            {(module, name): made for module, name, made in _flat(content["probes"])},
+            _by_module_and_set(content["probes"]),
             content["weights"],
         )
 
@@ -172,25 +184,25 @@ class Store:
         """Add arrays to those that a run has, in place of those of the same probe and set."""
         path = self.arrays_path(run)
         replaced = {key.rpartition("/")[0] for key in arrays if not key.startswith(VERSIONS)}
-        held = {}
-        if path.exists():
-            with np.load(path, allow_pickle=False) as there:
-                held = {k: there[k] for k in there if k.rpartition("/")[0] not in replaced}
-        write_bytes(path, packed({**held, **arrays}))
+        held = read_arrays(path)
+        kept = {key: held[key] for key in held if key.rpartition("/")[0] not in replaced}
+        write_bytes(path, packed({**kept, **arrays}))
 
 
-# What damaged files raise when they are read; an error of the file system is none of them.
-UNREADABLE = (ValueError, RecursionError, IsADirectoryError, EOFError, zipfile.BadZipFile, zlib.error)
-UNREADABLE += (NotImplementedError, RuntimeError)
-
-# What a run's JSON file has: about the run, then all else.
-ABOUT = ["data", "train", "seed", "optimizer", "rate", "steps", "batch", "width", "commit", "device"]
-ABOUT += ["libraries", "seconds", "parameters", "config"]
-REST = ["method", "label", "metrics", "probes", "followed", "curves", "stages", "weights"]
+def _by_module_and_set(by_set: Mapping[str, Mapping]) -> dict[tuple[str, str], Mapping]:
+    flat = {}
+    for name, modules in by_set.items():
+        for module, made in modules.items():
+            flat[module, name] = made
+    return flat
 
 
-def _flat(by_set: Mapping) -> list[tuple[str, str, Mapping]]:
-    return [(module, name, made) for name, modules in by_set.items() for module, made in modules.items()]
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return all arrays of an ``.npz`` by name; empty if the file does not exist."""
+    if not path.exists():
+        return {}
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -216,8 +228,9 @@ def put_aside(path: Path, why: str) -> None:
 
 def measure_name(module: str, key: str) -> str:
     """Return the tidy frame's name of a number, e.g. "fpr95", "hpatches.matching"."""
-    base = module.split(" ")[0]
-    return module if MAIN.get(base) == key else f"{module}.{key}"
+    if MAIN.get(module.removesuffix(BY_SIGN)) == key:
+        return module
+    return f"{module}.{key}"
 
 
 def rows_of(run: Run, request: Request, source: Source) -> list[dict[str, object]]:
@@ -264,6 +277,7 @@ class Reference:
 
     @property
     def exists(self) -> bool:
+        """Whether the profile has a reference."""
         return (self.folder / "runs.csv").is_file()
 
     @cached_property
@@ -311,11 +325,10 @@ class Reference:
 
     def arrays_of(self, run: str) -> dict[str, np.ndarray]:
         """Return all arrays of a run; empty if it has none."""
-        path = self.folder / "arrays" / f"{run}.npz"
-        if not path.exists():
-            return {}
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
+        return read_arrays(self._arrays_path(run))
+
+    def _arrays_path(self, run: str) -> Path:
+        return self.folder / "arrays" / f"{run}.npz"
 
     @cached_property
     def _by_run(self) -> Mapping[tuple[str, str], pd.DataFrame]:
@@ -339,22 +352,20 @@ class Reference:
         about["config"] = json.loads(row["config"])
         metrics: dict[tuple[str, str], dict] = {}
         followed: dict[str, dict] = {}
-        own = self._by_run.get((row["data"], run))
-        for number in () if own is None else own.itertuples(index=False):
+        own = self._by_run.get((data, run))
+        numbers = [] if own is None else own.itertuples(index=False)
+        for number in numbers:
+            digest = self._digests.get((data, number.test), "")
             if number.measure == FOLLOWED:
-                digest = self._digests.get((row["data"], number.test), "")
                 curve = followed.setdefault(number.test, {"set": digest, "values": []})
                 curve["values"].append(number.value)
                 continue
             module, key = _module_and_key(number)
-            made = metrics.setdefault((module, number.test), self._made(row["data"], number.test))
+            made = metrics.setdefault((module, number.test), {"set": digest, "values": {}})
             made["version"] = number.version
             made["values"][key] = number.value
-        arrays = self.folder / "arrays" / f"{run}.npz"
-        return Run(run, about, metrics, followed, arrays, self._probes(arrays, row["data"]))
-
-    def _made(self, data: str, test: str) -> dict:
-        return {"set": self._digests.get((data, test), ""), "values": {}}
+        arrays = self._arrays_path(run)
+        return Run(run, about, metrics, followed, arrays, self._probes(arrays, data))
 
     def _probes(self, arrays: Path, data: str) -> dict[tuple[str, str], Mapping]:
         if not arrays.exists():
@@ -374,4 +385,6 @@ def _module_and_key(number) -> tuple[str, str]:
     if number.measure == BY_STAGE:
         return BY_STAGE, str(number.stage)
     module, point, key = number.measure.partition(".")
-    return (module, key) if point else (module, MAIN[module.split(" ")[0]])
+    if not point:
+        key = MAIN[module.removesuffix(BY_SIGN)]
+    return module, key

@@ -129,27 +129,38 @@ def _outcomes(
     if cluster is None:
         with joblib.parallel_config("loky", inner_max_num_threads=threads or None):
             parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
-            calls = (
-                joblib.delayed(_attempt)(number, task, os.getpid()) for number, task in tasks.items()
-            )
-            yield from parallel(calls)
+            attempt = joblib.delayed(_attempt_here)
+            yield from parallel(attempt(number, task, os.getpid()) for number, task in tasks.items())
         return
     with _token(cluster) as token, _client(cluster, token), joblib.parallel_config("dask"):
-        every = joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
-        calls = (
-            joblib.delayed(_attempt_alike)(number, task, cluster, token)
-            for number, task in tasks.items()
-        )
-        yield from every(calls)
+        parallel = joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
+        attempt = joblib.delayed(_attempt_on_cluster)
+        yield from parallel(attempt(number, task, cluster, token) for number, task in tasks.items())
 
 
-def _attempt(number: int, task: Task, parent: int) -> tuple[int, str | None]:
+def _attempt_here(number: int, task: Task, parent: int) -> tuple[int, str | None]:
     _end_with(parent)
+    return number, _failure(task)
+
+
+def _attempt_on_cluster(
+    number: int, task: Task, cluster: Cluster, token: Path
+) -> tuple[int, str | None]:
+    from distributed import get_worker
+
+    why = _refusal(cluster, token, get_worker())
+    if why:
+        return number, f"a worker at {cluster.address} is refused: {why}"
+    return number, _failure(task)
+
+
+def _failure(task: Task) -> str | None:
+    """Carry out a task, and return why it failed; None if it did not."""
     try:
         task.do()
     except Exception as error:
-        return number, f"{type(error).__name__}: {error}"
-    return number, None
+        return f"{type(error).__name__}: {error}"
+    return None
 
 
 def _end_with(parent: int) -> None:
@@ -170,20 +181,9 @@ def _end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _attempt_alike(number: int, task: Task, cluster: Cluster, token: Path) -> tuple[int, str | None]:
-    from distributed import get_worker
-
-    if why := _refusal(cluster, token, get_worker()):
-        return number, f"a worker at {cluster.address} is refused: {why}"
-    try:
-        task.do()
-    except Exception as error:
-        return number, f"{type(error).__name__}: {error}"
-    return number, None
-
-
 @contextlib.contextmanager
 def _token(cluster: Cluster) -> Iterator[Path]:
+    """Provide a file that only those workers see which share the client's folder."""
     token = cluster.folder / f"client-{uuid.uuid4().hex}"
     token.parent.mkdir(parents=True, exist_ok=True)
     token.touch()

@@ -94,12 +94,12 @@ def roles_of(sets: Sequence[str]) -> dict[str, str]:
 def own_columns(sets: Sequence[str]) -> dict[str, str]:
     """Map each column's head to the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
     roles = roles_of(sets)
-    return {
-        column_name(roles[train], roles[test]): f"{train} > {test}"
-        for train in sets[:3]
-        for test in sets
-        if train != test
-    }
+    columns = {}
+    for train in sets[: len(ROLES)]:
+        for test in sets:
+            if train != test:
+                columns[column_name(roles[train], roles[test])] = f"{train} > {test}"
+    return columns
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
@@ -190,12 +190,11 @@ def beside(paper: pd.DataFrame, runs: pd.DataFrame, cells: Iterable[str]) -> pd.
     sides = {"paper": paper, "ours": seeds.mean()}
     if seeds.size().max() > 1:
         sides["sd"] = seeds.std()
-    columns = {
-        (cell, whose): table[cell].droplevel("label")
-        for cell in cells
-        for whose, table in sides.items()
-        if cell in table
-    }
+    columns = {}
+    for cell in cells:
+        for whose, table in sides.items():
+            if cell in table:
+                columns[cell, whose] = table[cell].droplevel("label")
     columns["", "n"] = runs.groupby(level="method").size()
     return named(pd.DataFrame(columns), paper, runs).astype({("", "n"): "Int64"})
 
@@ -270,24 +269,6 @@ def by_task(numbers: pd.DataFrame) -> pd.DataFrame:
     numbers = numbers.rename(columns=PROTOCOLS)
     table = beside(numbers[[]], numbers, PROTOCOLS.values())
     return table.rename(columns={"ours": "mean"}, level=1).rename_axis("Method (in %)")
-
-
-def by_sequence(hpatches: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Return the columns of `numbers(runs, "hpatches")` that hold a task's number for a level and a
-    sequence.
-
-    Verification has none, because it is over pairs of all sequences.
-    """
-    # A sequence's name begins with its kind, which tells its key from the keys of kinds and pool sizes.
-    return hpatches.filter(regex=rf"^{task}\.({'|'.join(LEVELS)})\.[vi]_")
-
-
-def things_shown(names: pd.Index) -> pd.Index:
-    """Return what sequences show, from names that end with the sequence's.
-
-    v_NAME and i_NAME may show one thing, and so may NAME_left and NAME_right.
-    """
-    return names.str.replace(r"^(.*\.)?[vi]_|_(left|right)$", "", regex=True)
 
 
 def topology(*runs: Runs) -> pd.DataFrame:

@@ -84,5 +84,5 @@ def by_image(numbers: pd.DataFrame, score: str = "score") -> pd.DataFrame:
     tidy["nuisance"] = tidy["sequence"].map(part).map(names)
     both = pd.concat([tidy, tidy.assign(nuisance="mean")])
     keys = [*METHOD, "nuisance", "image"]
-    means = both.groupby(keys, sort=False)["value"].mean().reset_index()
-    return means.assign(nuisance=pd.Categorical(means["nuisance"], [*names.values(), "mean"]))
+    mean = both.groupby(keys, sort=False)["value"].mean().reset_index()
+    return mean.assign(nuisance=pd.Categorical(mean["nuisance"], [*names.values(), "mean"]))

@@ -35,8 +35,8 @@ class SceneSets:
     """The sets of a folder of scenes.
 
     Attributes:
-        root: the folder of scenes, optionally with ``scenes.json``; None if only digests, or patch sets
-            made before, are wanted.
+        root: the folder of scenes, optionally with ``scenes.json``; None if only the places and the
+            names of the sets are wanted.
         folder: folder for the data made from the scenes.
         known: the places, if there is no `root`.
     """

@@ -49,12 +49,14 @@ import pandas as pd
 from scipy import stats
 
 from lib.study.printed import printed
+from lib.study.requests import BY_SIGN
 
 PAPERS = ("adasample", "dsm", "hynet", "tcdesc")
 # Rates of 0 have no logarithm; a thousandth of a percent is less than a test set's pairs can tell.
 FLOOR = 1e-3
 # Bounds of "the same" (DESIGN's equivalence): a ratio up to 1.2, or a point.
 ALIKE = {"ratio": np.log(1.2)}
+# The side of a sentence's effects, given the bound of "the same".
 SIDES = {
     "lower": lambda effect, alike: effect < 0,
     "higher": lambda effect, alike: effect > 0,
@@ -62,7 +64,8 @@ SIDES = {
     "not higher": lambda effect, alike: effect <= 0,
     "same": lambda effect, alike: np.abs(effect) <= alike,
 }
-GAIN, BY_SIGN = " over ", " by sign"
+# Between the methods of a gain.
+GAIN = " over "
 REPLICATE = ["train", "seed"]
 EFFECT = ["effect", "low", "high", "n", "share", "cell_effect", "cell", "printed", "missing"]
 
@@ -95,7 +98,8 @@ def pairs(claims: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for claim in claims[claims["method"] != ""].to_dict("records"):
-        methods, rivals = (claim[name].split(";") for name in ("method", "rival"))
+        methods = claim["method"].split(";")
+        rivals = claim["rival"].split(";")
         named = claim["provenance"].split(":")[2:]
         keys = named[0].split(";") if named else [*methods, *rivals]
         both = list(product(range(len(methods)), range(len(rivals))))
@@ -123,13 +127,14 @@ def in_print(pair: pd.Series) -> tuple[float, str]:
         The ratio of geometric means or the difference in points, over the cells that both rows have; and
         how many of the cells are on the sentence's side, e.g. "5 of 6".
     """
-    method, rival = (_printed_term(pair, pair[name]) for name in ("printed_method", "printed_rival"))
+    method = _printed_term(pair, pair["printed_method"])
+    rival = _printed_term(pair, pair["printed_rival"])
     if pair["over"] == "spread":
         return float(np.sqrt((method**2).mean() / (rival**2).mean())), ""
     # A printed gain is itself a difference.
     alone = pair["provenance"].endswith("gain") and GAIN not in pair["rival"]
     apart = method if alone else (method - rival).dropna()
-    right = SIDES[pair["direction"]](apart, ALIKE.get(pair["unit"], 1.0))
+    right = _on_side(apart, pair)
     effect = _best(apart, pair["direction"]) if pair["over"] == "any" else apart.mean()
     return _shown(float(effect), pair["unit"]), f"{int(right.sum())} of {len(right)}"
 
@@ -189,42 +194,46 @@ def _effect(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
     missing = [_lacking(runs, name, pair) for name in names if _values(runs, name, pair).empty]
     if missing:
         return row | {"missing": "; ".join(missing)}
-    method, *rivals = (_term(runs, term, pair) for term in terms)
+    method = _term(runs, pair["method"], pair)
+    rival = _term(runs, pair["rival"], pair) if pair["rival"] else None
     if pair["over"] == "spread":
-        deviations = [_deviation(values) for values in (method, *rivals)]
-        return row | {"effect": deviations[0] / deviations[1], "n": len(method)}
+        return row | {"effect": _deviation(method) / _deviation(rival), "n": len(method)}
 
-    apart = _apart(method, rivals[0]) if rivals else method
+    apart = method if rival is None else _apart(method, rival)
     if len(apart):
         means = apart.mean(axis=1)
         cells = apart.groupby("train").mean()
-        row |= _interval(stats.ttest_1samp(means, 0.0)) if len(means) > 1 else {}
+        if len(means) > 1:
+            row |= _interval(stats.ttest_1samp(means, 0.0))
     else:
         # No replicate is shared: the seeds differ.
-        means = method.mean(axis=1) - rivals[0].mean(axis=1).mean()
-        cells = method.groupby("train").mean() - rivals[0].groupby("train").mean()
-        row |= _interval(stats.ttest_ind(method.mean(axis=1), rivals[0].mean(axis=1), equal_var=False))
+        own, other = method.mean(axis=1), rival.mean(axis=1)
+        means = own - other.mean()
+        cells = method.groupby("train").mean() - rival.groupby("train").mean()
+        row |= _interval(stats.ttest_ind(own, other, equal_var=False))
     row |= {"effect": means.mean(), "n": len(means)}
     cells = cells.stack(["test", "measure"]).dropna()
     against = cells - float(pair["bound"] or 0)
-    row["share"] = SIDES[pair["direction"]](against, ALIKE.get(pair["unit"], 1.0)).mean()
+    row["share"] = _on_side(against, pair).mean()
     if pair["over"] in ("each", "any"):
         find = {"each": _worst, "any": _best}[pair["over"]]
         row["cell_effect"] = find(cells, pair["direction"])
         train, test, _ = cells.index[cells == row["cell_effect"]][0]
         row["cell"] = f"{train} > {test}"
-    for name in ("effect", "low", "high", "cell_effect"):
-        row[name] = _shown(row[name], pair["unit"]) if rivals else row[name]
+    if rival is not None:
+        for name in ("effect", "low", "high", "cell_effect"):
+            row[name] = _shown(row[name], pair["unit"])
     return row
 
 
 def _values(runs: pd.DataFrame, name: str, pair: pd.Series) -> pd.DataFrame:
     """Return a method's values, or their logarithms: a row a replicate, a column a test set and measure.
     An untrained method has one row, whose train set is ""."""
-    measures = {measure: measure for measure in pair["measure"].split(";")}
-    if name.endswith(BY_SIGN):
-        parts = {measure: measure.partition(".") for measure in measures}
-        measures = {f"{module}{BY_SIGN}{dot}{key}": m for m, (module, dot, key) in parts.items()}
+    suffix = BY_SIGN if name.endswith(BY_SIGN) else ""
+    measures = {}
+    for measure in pair["measure"].split(";"):
+        module, dot, key = measure.partition(".")
+        measures[f"{module}{suffix}{dot}{key}"] = measure
     own = runs[(runs["method"] == name.removesuffix(BY_SIGN)) & runs["measure"].isin(measures)]
     if (own["test"] == pair["over"]).any():
         own = own[own["test"] == pair["over"]]
@@ -246,8 +255,10 @@ def _lacking(runs: pd.DataFrame, name: str, pair: pd.Series) -> str:
 
 def _term(runs: pd.DataFrame, term: str, pair: pd.Series) -> pd.DataFrame:
     """Return the values of a method, or of the gain of one over another."""
-    first, *second = (_values(runs, name, pair) for name in term.split(GAIN))
-    return _apart(first, second[0]) if second else first
+    method, gain, rival = term.partition(GAIN)
+    if not gain:
+        return _values(runs, method, pair)
+    return _apart(_values(runs, method, pair), _values(runs, rival, pair))
 
 
 def _apart(method: pd.DataFrame, rival: pd.DataFrame) -> pd.DataFrame:
@@ -260,6 +271,11 @@ def _apart(method: pd.DataFrame, rival: pd.DataFrame) -> pd.DataFrame:
         return method.iloc[0] - rival
     shared = method.index.intersection(rival.index)
     return method.loc[shared] - rival.loc[shared]
+
+
+def _on_side(effects: pd.Series, pair: pd.Series) -> pd.Series:
+    """Return for each effect whether it lies on the sentence's side."""
+    return SIDES[pair["direction"]](effects, ALIKE.get(pair["unit"], 1.0))
 
 
 def _best(cells: pd.Series, direction: str) -> float:
