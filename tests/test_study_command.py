@@ -47,7 +47,7 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr().out
     row = next(line.split() for line in printed.splitlines() if line.startswith("adasample/table3 "))
     # Two methods on three sets with five seeds.
-    assert row[1:3] == ["30", "30"]
+    assert row[1:3] == ["35", "35"]
     assert "GB of disk" in printed
     assert not (tmp_path / "new").exists()
 
