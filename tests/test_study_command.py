@@ -46,7 +46,7 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert study.main(options) == 0
     printed = capsys.readouterr().out
     row = next(line.split() for line in printed.splitlines() if line.startswith("adasample/table3 "))
-    # Two methods on three sets with five seeds.
+    # Two methods on three sets, and one at the rate of the other on a set, with five seeds.
     assert row[1:3] == ["35", "35"]
     assert "GB of disk" in printed
     assert not (tmp_path / "new").exists()
