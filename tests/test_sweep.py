@@ -174,8 +174,10 @@ def test_a_task_that_kills_each_worker_is_named_and_the_others_are_done(tmp_path
     options = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=2, processes=True, silence_logs=50, **options) as local:
         cluster = Cluster(local.scheduler_address, tmp_path, state(), state)
-        failures = sweep([Task("kills", die)], 1, cluster=cluster)
+        tasks = [Task("kills", die, 2.0), Task("other", partial(touch, tmp_path / "a"))]
+        failures = sweep(tasks, 1, cluster=cluster)
     assert failures == [("kills", KILLED)]
+    assert (tmp_path / "a").exists()
 
 
 def test_a_worker_with_several_threads_is_refused(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""Carry out many tasks at once, in processes of this machine or on a Dask cluster, by joblib.
+"""Carry out many tasks at once: in processes of this machine by joblib, or on a Dask cluster.
 
 What joblib does not do by itself: a task returns its failure and never raises; if a worker is killed,
 the sweep goes on once with what is missing; and workers end with the process that started them, whatever
-ended it.
+ended it. A Dask scheduler starts a killed worker's task again itself and gives up after a few times, of
+which joblib's own Dask backend takes no notice: it waits for ever. So a cluster is asked directly.
 """
 
 from __future__ import annotations
@@ -16,14 +17,19 @@ import sys
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # Seconds within which a Dask scheduler must answer.
 ANSWER = 20.0
@@ -107,19 +113,10 @@ def sweep(
                         advice = "the disk is full: make room, and the same command goes on"
                         raise OSError(errno.ENOSPC, advice)
                 break
-            except _killed(cluster):
+            except TerminatedWorkerError:
                 if trial == 1:
                     bar.write("A process was killed; going on with what is missing.", file=sys.stderr)
     return failures + [(task.title, KILLED) for task in left.values()]
-
-
-def _killed(cluster: Cluster | None) -> tuple[type[Exception], ...]:
-    """Return what a killed worker raises here."""
-    if cluster is None:
-        return (TerminatedWorkerError,)
-    from distributed import KilledWorker
-
-    return (TerminatedWorkerError, KilledWorker)
 
 
 def _outcomes(
@@ -127,15 +124,42 @@ def _outcomes(
 ) -> Iterator[tuple[int, str | None]]:
     """Yield the number of each task that has ended, with the reason if it failed."""
     if cluster is None:
-        with joblib.parallel_config("loky", inner_max_num_threads=threads or None):
-            parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
-            attempt = joblib.delayed(_attempt_here)
-            yield from parallel(attempt(number, task, os.getpid()) for number, task in tasks.items())
-        return
-    with _token(cluster) as token, _client(cluster, token), joblib.parallel_config("dask"):
-        parallel = joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
-        attempt = joblib.delayed(_attempt_on_cluster)
-        yield from parallel(attempt(number, task, cluster, token) for number, task in tasks.items())
+        return _outcomes_here(tasks, jobs, threads)
+    return _outcomes_on_cluster(tasks, cluster)
+
+
+def _outcomes_here(
+    tasks: Mapping[int, Task], jobs: int, threads: int
+) -> Iterator[tuple[int, str | None]]:
+    with (
+        warnings.catch_warnings(),
+        joblib.parallel_config("loky", inner_max_num_threads=threads or None),
+    ):
+        # joblib replaces a process whose memory has grown, as in training it does, and warns of it.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
+        parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
+        attempt = joblib.delayed(_attempt_here)
+        yield from parallel(attempt(number, task, os.getpid()) for number, task in tasks.items())
+
+
+def _outcomes_on_cluster(
+    tasks: Mapping[int, Task], cluster: Cluster
+) -> Iterator[tuple[int, str | None]]:
+    from distributed import KilledWorker, as_completed
+
+    with _token(cluster) as token, _client(cluster, token) as client:
+        futures = {}
+        for place, (number, task) in enumerate(tasks.items()):
+            future = client.submit(
+                _attempt_on_cluster, number, task, cluster, token, pure=False, priority=-place
+            )
+            futures[future] = number
+        for future in as_completed(futures):
+            error = future.exception()
+            if isinstance(error, KilledWorker):
+                yield futures[future], KILLED
+            else:
+                yield future.result()
 
 
 def _attempt_here(number: int, task: Task, parent: int) -> tuple[int, str | None]:
@@ -194,7 +218,7 @@ def _token(cluster: Cluster) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _client(cluster: Cluster, token: Path) -> Iterator[object]:
+def _client(cluster: Cluster, token: Path) -> Iterator[Client]:
     """Provide a client of a cluster all of whose present workers may carry out the tasks."""
     import distributed
     from distributed.comm import connect
