@@ -137,6 +137,12 @@ def sha256(path: Path) -> str:
     return _sha256(path, state.st_size, state.st_mtime_ns)
 
 
+def digest(value: object, length: int) -> str:
+    """Return the first `length` hexadecimal digits of the SHA-256 of a JSON-able value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
 def make_once(
     folder: Path,
     name: str,

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from lib.recipes import RECIPES
-from lib.study.printed import all_cells, cell_columns, printed
+from lib.study.printed import ROW_COLUMNS, VALUE_COLUMNS, all_cells, printed
 
 COLUMNS = {
     ("notredame", "liberty"),
@@ -89,7 +89,7 @@ def test_bold_marks_the_best_of_each_column_and_block():
     cells = all_cells()
     marked = cells[cells.groupby(["paper", "table"])["bold"].transform(lambda bold: bold.ne("").any())]
     assert len(marked) > 100
-    columns = [name for name in cell_columns(marked) if name != "train"]
+    columns = [name for name in marked if name not in (*ROW_COLUMNS, *VALUE_COLUMNS, "train")]
     for _, block in marked.groupby(["paper", "table", "block", *columns]):
         trains = [None] if block["key"].is_unique else filter(None, block["train"].unique())
         for train in trains:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from lib import files
 from lib.data.synthetic.photographs import Photograph
-from lib.files import sha256
 
 # Hexadecimal digits of a digest.
 LENGTH = 8
@@ -31,9 +29,9 @@ def of_files(folder: Path, read: Sequence[str], sized: Sequence[str] = ()) -> li
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is missing: unpack it there")
     rows = []
-    for patterns, state in ((read, sha256), (sized, lambda path: path.stat().st_size)):
-        files = sorted(p for pattern in patterns for p in folder.glob(pattern) if p.is_file())
-        rows += [[path.relative_to(folder).as_posix(), state(path)] for path in files]
+    for patterns, state in ((read, files.sha256), (sized, lambda path: path.stat().st_size)):
+        paths = sorted(p for pattern in patterns for p in folder.glob(pattern) if p.is_file())
+        rows += [[path.relative_to(folder).as_posix(), state(path)] for path in paths]
     return rows
 
 
@@ -44,14 +42,10 @@ def digest(content: object, size: object = None) -> str:
         content: what the set is made of, JSON-able: names and hashes of files or photographs.
         size: a dataclass with the size of a generated set.
     """
-    return _digits({"content": content, "size": None if size is None else asdict(size)})
+    value = {"content": content, "size": None if size is None else asdict(size)}
+    return files.digest(value, LENGTH)
 
 
 def union_digest(digests: Sequence[str]) -> str:
     """Return the digest of a set that `lib.data.patchset.unite` makes from sets with these digests."""
-    return _digits(list(digests))
-
-
-def _digits(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+    return files.digest(list(digests), LENGTH)

@@ -5,13 +5,12 @@ size, the content of the train set, the seed, and `NUMERICS` of `lib.training`. 
 kept stages and followed sets are not part of it, and neither is the device, which is only recorded.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lib.benchmarks import MEASURES
 from lib.data.sources import Source
+from lib.files import digest
 from lib.profiles import Profile
 from lib.recipes import Part, Recipe, values
 from lib.training import NUMERICS
@@ -110,8 +109,7 @@ def configuration(request: Request, source: Source) -> dict[str, object]:
 
 def identity(config: Mapping[str, object]) -> str:
     """Return the name of the run with a configuration: 12 hexadecimal digits."""
-    text = json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return digest(config, length=12)
 
 
 def version(module: str) -> int:

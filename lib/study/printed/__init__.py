@@ -53,8 +53,3 @@ def all_cells() -> pd.DataFrame:
     tables = [path.stem.split("_", 1) for path in sorted(PRINTED.glob("*.csv"))]
     frames = [printed(paper, table).assign(paper=paper, table=table) for paper, table in tables]
     return pd.concat(frames, ignore_index=True).fillna("")
-
-
-def cell_columns(cells: pd.DataFrame) -> list[str]:
-    """Return the names of the columns that tell the cells of a row apart."""
-    return [name for name in cells if name not in (*ROW_COLUMNS, *VALUE_COLUMNS)]
