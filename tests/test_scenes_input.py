@@ -59,30 +59,34 @@ def test_places_that_contradict_themselves_are_refused(tmp_path: Path, roles: di
         read_places(tmp_path)
 
 
-def write_model(scene: Path, **wrong: str) -> None:
-    """Write a COLMAP model of three views side by side that see four points at depth 4, exactly.
+def write_model(scene: Path, folder: str = "", images: int = 3, **wrong: str) -> None:
+    """Write a COLMAP model of views side by side that see four points at depth 4, exactly.
 
     Args:
         scene: folder with images 0000.png and so on.
+        folder: the model's folder in ``sparse``.
+        images: how many of three views are in it.
         wrong: "camera", the camera's line; "last", the last image's name; "shift", px by which all
             points are moved in x.
     """
-    (scene / "sparse").mkdir()
+    sparse = scene / "sparse" / folder
+    sparse.mkdir(parents=True)
     shift = float(wrong.get("shift", 0))
-    images, points = [], []
+    rows, points = [], []
     world = [(x, y, 4.0) for x in (-1, 0.5) for y in (-0.5, 1)]
-    for number, name in enumerate(("0000.png", "0001.png", wrong.get("last", "0002.png"))):
-        images.append(f"{number + 1} 1 0 0 0 {number / 10} 0 0 1 {name}\n")
+    names = ("0000.png", "0001.png", wrong.get("last", "0002.png"))
+    for number, name in enumerate(names[:images]):
+        rows.append(f"{number + 1} 1 0 0 0 {number / 10} 0 0 1 {name}\n")
         for point, (x, y, z) in enumerate(world, 1):
             pixel = f"{60 * (x + number / 10) / z + 32 + shift} {60 * y / z + 24}"
-            images.append(f"{pixel} {point} ")
-        images.append("\n")
+            rows.append(f"{pixel} {point} ")
+        rows.append("\n")
     for point, position in enumerate(world, 1):
-        track = " ".join(f"{image} {point - 1}" for image in (1, 2, 3))
+        track = " ".join(f"{image} {point - 1}" for image in range(1, images + 1))
         points.append(f"{point} {' '.join(map(str, position))} 0 0 0 0 {track}\n")
     camera = wrong.get("camera", "1 PINHOLE 64 48 60 60 32 24")
-    for file, text in (("cameras", camera), ("images", "".join(images)), ("points3D", "".join(points))):
-        (scene / "sparse" / f"{file}.txt").write_text(text)
+    for file, text in (("cameras", camera), ("images", "".join(rows)), ("points3D", "".join(points))):
+        (sparse / f"{file}.txt").write_text(text)
 
 
 def test_a_model_that_fits_its_images_is_used_unchanged(tmp_path: Path) -> None:
@@ -91,6 +95,13 @@ def test_a_model_that_fits_its_images_is_used_unchanged(tmp_path: Path) -> None:
     model = reconstruction(scene, tmp_path)
     assert (model.num_reg_images(), model.num_points3D()) == (3, 4)
     assert model.compute_mean_reprojection_error() < 1e-3
+
+
+def test_of_several_models_the_one_with_most_images_is_used(tmp_path: Path) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    write_model(scene, "0", images=2)
+    write_model(scene, "1", images=3)
+    assert reconstruction(scene, tmp_path).num_reg_images() == 3
 
 
 @pytest.mark.parametrize(

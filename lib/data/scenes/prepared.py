@@ -53,11 +53,7 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
     images = {path.name: path for path in image_files(scene)}
     sparse, cameras, photographs = scene / SPARSE, scene / CAMERAS, scene / IMAGES
     if sparse.is_dir():
-        folder = sparse if list(sparse.glob("cameras.*")) else sparse / "0"
-        try:
-            model = pycolmap.Reconstruction(folder)
-        except (ValueError, RuntimeError, IndexError) as error:
-            raise ValueError(f"{folder} is no COLMAP model that pycolmap reads ({error})") from error
+        model = _largest_model(sparse)
     elif cameras.is_dir():
         posed = colmap.posed_model(read_strecha_cameras(images.values(), cameras))
         model, explained = colmap.triangulated(posed, photographs, work)
@@ -76,6 +72,23 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
     if not (error := model.compute_mean_reprojection_error()) < LARGEST_ERROR:
         raise ValueError(f"{scene}: poses contradict the images: mean error {error:.1f} px")
     return model
+
+
+def _largest_model(sparse: Path) -> pycolmap.Reconstruction:
+    """Read a folder's model; of several in folders of their own, the one with the most images.
+
+    COLMAP numbers its models in the order in which it began them, so 1 may hold more images than 0.
+    """
+    folders = [sparse]
+    if not list(sparse.glob("cameras.*")):
+        folders = sorted({cameras.parent for cameras in sparse.glob("*/cameras.*")}) or [sparse]
+    models = []
+    for folder in folders:
+        try:
+            models.append(pycolmap.Reconstruction(folder))
+        except (ValueError, RuntimeError, IndexError) as error:
+            raise ValueError(f"{folder} is no COLMAP model that pycolmap reads ({error})") from error
+    return max(models, key=lambda model: model.num_reg_images())
 
 
 def prepare(source: Path, folder: Path) -> None:
