@@ -42,7 +42,11 @@ _WHOLE_IMAGES = "lib.data.whole_images"
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Separator of the names in a union's name, and the HPatches split whose training set joins the union.
 _AND, _SPLIT = "+", "a"
-_MINI, _PHOTOS, _SCENES = "mini", "photos", "scenes"
+_MINI, _PHOTOS, _SCENES, _FREE = "mini", "photos", "scenes", "free"
+# The places of the repository, under free licences.
+FREE_PLACES = Path(__file__).resolve().parents[2] / "data" / "places"
+# The kinds of whole images that are made of places: no network that is compared is trained on them.
+_OF_PLACES = ("eth", "imc", "landmarks")
 
 
 @dataclass(frozen=True)
@@ -207,11 +211,18 @@ class HPatchesSets(Collection):
         return replace(tested, sequences=tuple(kept))
 
 
+@dataclass(frozen=True)
 class WholeImages(Collection):
-    """Sets of whole images, generated from a source's photographs or released.
+    """Sets of whole images, made of a source's photographs and places, or released.
 
     Each released set is in a folder named after its kind.
+
+    Attributes:
+        scenes: the places that structure from motion, poses and retrieval are made of; None if they are
+            made of photographs.
     """
+
+    scenes: SceneSets | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -230,6 +241,8 @@ class WholeImages(Collection):
         return self.real and self.real / self._kind(name)
 
     def made_of(self, name: str) -> object:
+        if self._is_of_places(name):
+            return [name, [self.scenes.digest(place) for place in self._places()]]
         if self.real is None:
             return [name, states.of_photographs(self.shown(self._kind(name)))]
         files = [path for path in self.released(name).rglob("*") if path.is_file()]
@@ -241,8 +254,22 @@ class WholeImages(Collection):
         """Return the photographs that the synthetic set of a kind is made from."""
         return [photograph for part in KINDS[kind] for photograph in self.photographs[part]]
 
+    def _is_of_places(self, name: str) -> bool:
+        return self.scenes is not None and self._kind(name) in _OF_PLACES
+
+    def _places(self) -> tuple[str, ...]:
+        """The places that are shown: all to train on but the first, on which methods are compared."""
+        return self.scenes.places.train_and_test[1:]
+
     def generate(self, name: str, folder: Path) -> None:
         kind = self._kind(name)
+        if self._is_of_places(name):
+            from lib.data.scenes import whole_images
+
+            side = self.size.longest_side
+            shown = {place: self.scenes.photographs(place, side) for place in self._places()}
+            getattr(whole_images, f"write_{kind}")(folder, shown, self.size)
+            return
         write = getattr(import_module(_SYNTHETIC_IMAGES), f"write_{kind}")
         write(folder, self.shown(kind), self.size)
 
@@ -258,7 +285,7 @@ class Source:
     """Three patch sets in the roles of Liberty, Notre Dame and Yosemite, reserves, and further sets.
 
     Attributes:
-        name: "mini", "photos", "scenes" or "ubc".
+        name: "free", "mini", "photos", "scenes" or "ubc".
         folder: folder for generated data and decoded patches.
         patches: all patch sets except HPatches'.
         sets: names of the three, in that order; for scenes, the places to train on, however many.
@@ -296,7 +323,7 @@ class Source:
     @property
     def embedded(self) -> bool:
         """Whether the data is generated from photographs."""
-        return self.name in (_MINI, _PHOTOS)
+        return self.name in (_MINI, _PHOTOS, _FREE)
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -412,8 +439,8 @@ def open_source(
     """Open the source that a command line's `--data` or `--photos` names.
 
     Args:
-        data: "mini", "photos:DIR", "photos", "scenes:DIR", "scenes", or a folder that holds liberty,
-            notredame and yosemite.
+        data: "free", "mini", "photos:DIR", "photos", "scenes:DIR", "scenes", or a folder that holds
+            liberty, notredame and yosemite.
         folder: folder for generated data and decoded patches; made when first needed.
         size: size of the generated scenes.
         sequences: size of the generated homography sequences.
@@ -441,6 +468,14 @@ def open_source(
         # A folder without scenes is refused here, before anything is made.
         places = scenes.places
         return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
+    if data == _FREE:
+        scenes = SceneSets(FREE_PLACES, folder)
+        photographs = allotments.packaged_photographs()
+        shown = photographs[allotments.HOMOGRAPHY]
+        others["own_hpatches"] = HPatchesSets(f"{_FREE}-hp", folder, sequences, shown)
+        others["own_images"] = WholeImages(_FREE, folder, ImagesSize(), photographs, scenes=scenes)
+        places = scenes.places
+        return Source(_FREE, folder, scenes, places.train_and_test, places.reserve, **others)
     if kind == _PHOTOS and given:
         allotted, others["skipped"] = allotments.folder_photographs(Path(given))
     elif data == _PHOTOS and recorded:

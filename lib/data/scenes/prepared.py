@@ -34,7 +34,7 @@ MOST_KEYPOINTS = 4000
 WIDE_PAIRS = "wide.txt"
 MATCHING, NON_MATCHING = 50_000, 2_000_000
 FEWEST_CLASSES = 200
-_MODEL, _ARRAYS = "model", "carried.npz"
+MODEL, _ARRAYS = "model", "carried.npz"
 _COLUMNS = ("position", "scale", "orientation")
 
 
@@ -101,10 +101,10 @@ def prepare(source: Path, folder: Path) -> None:
     Raises:
         FileNotFoundError, ValueError: as `reconstruction`, or too few images have a pose.
     """
-    (folder / _MODEL).mkdir()
+    (folder / MODEL).mkdir()
     with tempfile.TemporaryDirectory(dir=folder) as work:
         model = reconstruction(source, Path(work))
-    model.write(folder / _MODEL)
+    model.write(folder / MODEL)
     views = views_of(model)
     if len(views) < FEWEST_IMAGES:
         raise ValueError(f"{source}: {len(views)} images see {FEWEST_POINTS} points or more: too few")
@@ -127,7 +127,7 @@ def keypoints_of(grey: np.ndarray) -> Keypoints:
 
 def open_scene(source: Path, folder: Path) -> Scene:
     """Open a scene that `prepare` has prepared."""
-    views = tuple(views_of(pycolmap.Reconstruction(folder / _MODEL)))
+    views = tuple(views_of(pycolmap.Reconstruction(folder / MODEL)))
     images = tuple(source / IMAGES / view.name for view in views)
     left_out = tuple(path.name for path in image_files(source) if path not in images)
     with np.load(folder / _ARRAYS) as arrays:

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.data import states
-from lib.data.scenes.places import MOST_SHARED, Places, image_files, read_places, shared_matches
+from lib.data.scenes.places import IMAGES, MOST_SHARED, Places, image_files, read_places, shared_matches
 from lib.files import make_checked
 
 if TYPE_CHECKING:
     from lib.data.patchset import PatchSet
     from lib.data.scenes.correspondences import Scene
+    from lib.data.scenes.whole_images import Photograph
 
 WIDE, IMAGES_OF = "-wide", "-images"
 # Px up to which a carried and a detected keypoint show one point: values shown, and that of training.
@@ -114,7 +115,7 @@ class SceneSets:
         Raises:
             ValueError: one of the scenes shares verified matches with a scene of another place.
         """
-        from lib.data.scenes.prepared import open_scene, prepare
+        from lib.data.scenes.prepared import open_scene
 
         names, opened = self.places.scenes[place], {}
         shared = {frozenset(pair) for *pair, count in self._shared_matches if count > MOST_SHARED}
@@ -123,11 +124,24 @@ class SceneSets:
                 raise ValueError(f"{' and '.join(sorted(pair))} in {self.root} share matches: one place")
         for name in sorted(names, key=lambda n: len(image_files(self.root / n)), reverse=True):
             if shared.isdisjoint(frozenset((name, other)) for other in opened):
-                digest = states.digest(self._files_of(name))
-                source, made = self.root / name, self.folder / f"{name}-{digest}"
-                make_checked(made, name, partial(prepare, source))
-                opened[name] = open_scene(source, made)
+                opened[name] = open_scene(self.root / name, self._prepared(name))
         return tuple(opened.values())
+
+    def photographs(self, place: str, longest_side: int) -> Mapping[str, Photograph]:
+        """Return the photographs of a place's largest scene, as `lib.data.scenes.whole_images`."""
+        from lib.data.scenes.prepared import MODEL
+        from lib.data.scenes.whole_images import photographs
+
+        largest = self.scenes(place)[0].name
+        return photographs(self.root / largest / IMAGES, self._prepared(largest) / MODEL, longest_side)
+
+    def _prepared(self, scene: str) -> Path:
+        """Return the folder of a prepared scene, which is prepared first if missing."""
+        from lib.data.scenes.prepared import prepare
+
+        made = self.folder / f"{scene}-{states.digest(self._files_of(scene))}"
+        make_checked(made, scene, partial(prepare, self.root / scene))
+        return made
 
     @cached_property
     def _shared_matches(self) -> list[tuple[str, str, int]]:
