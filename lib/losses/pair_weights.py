@@ -56,5 +56,5 @@ def inverse_distance(distance: Tensor, log_normaliser: Tensor | None, *, scale: 
         logarithm = logarithm + log_normaliser.detach()
     elif scale != "batch_mean":
         raise ValueError(f"scale must be 'batch_mean', 'raw' or 'class', got {scale!r}")
-    # A softmax is positive and sums to one, and does not overflow as Z does.
+    # (1/d) / mean(1/d), as a softmax of logarithms: positive, and without the overflow of Z.
     return torch.softmax(logarithm, dim=0) * len(logarithm)

@@ -176,5 +176,6 @@ def log_probabilities(distance: Tensor, exponent: Tensor) -> tuple[Tensor, Tenso
     logarithm = distance.log()
     farthest = logarithm.nan_to_num(-torch.inf).amax(dim=1, keepdim=True)
     logits = (exponent * (logarithm - farthest)).nan_to_num(-torch.inf, neginf=-torch.inf)
+    # p = d^exponent / Σ d^exponent, as logarithms.
     log_sum = logits.logsumexp(dim=1, keepdim=True)
     return logits - log_sum, (exponent * farthest + log_sum).squeeze(1)
