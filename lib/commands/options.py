@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from lib.data.sources import FREE
 from lib.profiles import PROFILES
 
 
@@ -61,7 +62,8 @@ def add_study_options(
     parser.add_argument("--profile", default="quick", choices=list(profiles), help=text)
     data = parser.add_mutually_exclusive_group().add_argument
     sets = {"type": folder, "metavar": "DIR"}
-    data("--data", help="folder with liberty, notredame and yosemite as downloaded", **sets)
+    text = "folder with liberty, notredame and yosemite as downloaded; or free, the repository's places"
+    data("--data", help=text, **sets)
     data("--photos", help="folder of photographs to make the embedded data from", **sets)
     data("--scenes", help="folder of real multi-view photographs, a folder a scene", **sets)
     add = parser.add_argument
@@ -77,6 +79,8 @@ def data_of(options: argparse.Namespace) -> str:
         return f"photos:{Path(options.photos).resolve()}"
     if options.scenes:
         return f"scenes:{Path(options.scenes).resolve()}"
+    if options.data and str(options.data) == FREE:
+        return FREE
     if options.data:
         return str(Path(options.data).resolve())
     return "mini"

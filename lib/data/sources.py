@@ -42,7 +42,7 @@ _WHOLE_IMAGES = "lib.data.whole_images"
 _SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Separator of the names in a union's name, and the HPatches split whose training set joins the union.
 _AND, _SPLIT = "+", "a"
-_MINI, _PHOTOS, _SCENES, _FREE = "mini", "photos", "scenes", "free"
+_MINI, _PHOTOS, _SCENES, FREE = "mini", "photos", "scenes", "free"
 # The places of the repository, under free licences.
 FREE_PLACES = Path(__file__).resolve().parents[2] / "data" / "places"
 # The kinds of whole images that are made of places: no network that is compared is trained on them.
@@ -323,7 +323,7 @@ class Source:
     @property
     def embedded(self) -> bool:
         """Whether the data is generated from photographs."""
-        return self.name in (_MINI, _PHOTOS, _FREE)
+        return self.name in (_MINI, _PHOTOS, FREE)
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -468,14 +468,14 @@ def open_source(
         # A folder without scenes is refused here, before anything is made.
         places = scenes.places
         return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
-    if data == _FREE:
+    if data == FREE:
         scenes = SceneSets(FREE_PLACES, folder)
         photographs = allotments.packaged_photographs()
         shown = photographs[allotments.HOMOGRAPHY]
-        others["own_hpatches"] = HPatchesSets(f"{_FREE}-hp", folder, sequences, shown)
-        others["own_images"] = WholeImages(_FREE, folder, ImagesSize(), photographs, scenes=scenes)
+        others["own_hpatches"] = HPatchesSets(f"{FREE}-hp", folder, sequences, shown)
+        others["own_images"] = WholeImages(FREE, folder, ImagesSize(), photographs, scenes=scenes)
         places = scenes.places
-        return Source(_FREE, folder, scenes, places.train_and_test, places.reserve, **others)
+        return Source(FREE, folder, scenes, places.train_and_test, places.reserve, **others)
     if kind == _PHOTOS and given:
         allotted, others["skipped"] = allotments.folder_photographs(Path(given))
     elif data == _PHOTOS and recorded:
