@@ -27,7 +27,7 @@ from lib.objective import build as build_objective
 from lib.profiles import Profile
 from lib.recipes import Budget, Recipe
 from lib.samplers.batches import Batch, open_batches
-from lib.samplers.candidates import Choice
+from lib.samplers.candidates import Choice, Sampler
 
 # Raised by hand when training changes its numbers: it is part of a run's identity, so that no run made
 # before counts as current. A golden test of losses and weights fails if someone forgets.
@@ -227,7 +227,7 @@ class _Network:
         self.autocast = torch.autocast(kind, torch.bfloat16, enabled=profile.precision == "bfloat16")
 
     def pairs(
-        self, batch: Batch, sampler: object, generator: torch.Generator
+        self, batch: Batch, sampler: Sampler, generator: torch.Generator
     ) -> tuple[Choice, Descriptions]:
         """Return the pairs that the sampler chooses, and their descriptors with gradient."""
         if sampler.reuse:

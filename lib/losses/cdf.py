@@ -1,8 +1,9 @@
-"""DSM's loss: d_pos − d_neg of each triplet, weighted by how hard it is among recent ones (Eq. 4, 5).
+"""DSM's dynamic soft margin: d_pos − d_neg, weighted by how hard a triplet is (Eq. 4, 5).
 
-The weight is the value of a CDF that is updated with every batch (Sec. 4.2), and a constant for the
-gradient. The CDF is of distances as compared at test, which for binary descriptors are distances between
-signs. The loss itself takes distances that have a gradient (Sec. 3.2).
+The weight compares the triplet with recent ones: it is the value of a CDF that is updated with every
+batch (Sec. 4.2), and a constant for the gradient. The CDF is of distances as compared at test, which for
+binary descriptors are distances between signs. The loss itself takes distances that have a gradient
+(Sec. 3.2).
 """
 
 from dataclasses import replace

@@ -5,7 +5,9 @@ patches" (Sec. 5.2).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -74,6 +76,32 @@ class Choice:
         """(2n,) rows and columns in the pool, of all anchors and then of all positives."""
         rows = torch.arange(len(self.anchor), device=self.anchor.device)
         return rows.repeat(2), torch.cat([self.anchor, self.positive])
+
+
+class Sampler(Protocol):
+    """A rule by which the two patches of a pair are chosen.
+
+    A sampler may also have `observe(triplets, losses)`, called after each step; `state_dict` and
+    `load_state_dict`, for checkpoints; and `seen`, scalars by name that become curves of the run.
+
+    Attributes:
+        reuse: whether the candidates' own descriptors are trained on, with gradient; otherwise
+            candidates are described without gradient, and the chosen pairs are forwarded again.
+    """
+
+    reuse: bool
+
+    def choose(self, pool: Pool, describe: Callable[[], Tensor], generator: torch.Generator) -> Choice:
+        """Choose an anchor and a positive of each class.
+
+        Args:
+            pool: candidates of n classes, at most c for each.
+            describe: returns their unit descriptors (n, c, k); not called by a sampler that needs none.
+            generator: on the pool's device.
+
+        Returns:
+            The pairs. A pair weight needs their `Choice.distance`.
+        """
 
 
 @dataclass(frozen=True)
