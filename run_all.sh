@@ -56,7 +56,7 @@ wants_help() {
 
 print_help() {
     cat <<'HELP'
-./run_all.sh [options]   regenerate every table and figure (30 to 65 minutes on 2 cores)
+./run_all.sh [options]   regenerate every table and figure (one to two hours on 2 cores)
 ./run_all.sh test        run the tests, the notebooks' among them
 
 HELP
