@@ -375,6 +375,18 @@ def test_a_ratio_is_paired_by_train_place_and_seed():
     assert got["cell"] == names[int(cells.argmax())]
 
 
+def test_seeds_as_replicates_are_averaged_over_their_train_places():
+    runs = drawn({"m": (0, 1, 2), "r": (0, 1, 2)})
+    [got] = effects(row(method="m", rival="r"), runs, replicate=["seed"]).to_dict("records")
+    # By train place and seed, then by seed alone.
+    means = np.array(literal_logs(runs, "m", "r", (0, 1, 2))).mean(axis=1).reshape(3, 3).mean(axis=0)
+    half = stats.t.ppf(0.975, 2) * means.std(ddof=1) / math.sqrt(3)
+    assert got["n"] == 3
+    assert got["effect"] == pytest.approx(math.exp(means.mean()))
+    ends = [math.exp(means.mean() - half), math.exp(means.mean() + half)]
+    assert [got["low"], got["high"]] == pytest.approx(ends)
+
+
 def test_methods_without_a_common_seed_have_welchs_interval():
     runs = drawn({"m": (0, 1), "r": (2, 3)})
     [got] = effects(row(method="m", rival="r"), runs).to_dict("records")

@@ -90,9 +90,12 @@ def literal(key: str, d_pos: float, d_neg: float) -> tuple[float, float]:
     if key == "squared_hinge":
         return (2 * max(0.0, 1 + d_pos - d_neg),) * 2
     if key == "hynet":
-        h = [(d**2 + d) / 2.736 for d in (d_pos, d_neg)]
+        # Z, printed as 2.736: the largest |2 sin θ + cos(θ/2)|, on a fine grid.
+        theta = np.linspace(0, np.pi, 1_000_001)
+        z = (2 * np.sin(theta) + np.cos(theta / 2)).max()
+        h = [(d**2 + d) / z for d in (d_pos, d_neg)]
         active = 1.2 + h[0] - h[1] > 0
-        return active * (2 * d_pos + 1) / 2.736, active * (2 * d_neg + 1) / 2.736
+        return active * (2 * d_pos + 1) / z, active * (2 * d_neg + 1) / z
     if key == "mixed_hinge":
         active = 1 + d_pos**2 / 2 - d_neg > 0
         return active * d_pos, active * 1.0

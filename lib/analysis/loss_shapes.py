@@ -23,12 +23,13 @@ from lib.losses import cdf, hinges
 from lib.losses.descriptions import drawn
 from lib.losses.distances import Distance, angular, euclidean, hybrid_similarity
 from lib.losses.pair_weights import inverse_distance
+from lib.recipes import largest_gradient
 
 _ROOT = euclidean(power=1, epsilon=0.0)
 _SQUARE = euclidean(power=2, epsilon=0.0)
 _ANGLE = angular(power=1, epsilon=0.0)
 _ANGLE_SQUARE = angular(power=2, epsilon=0.0)
-_HYBRID = hybrid_similarity(2.0, 2.736, epsilon=0.0)
+_HYBRID = hybrid_similarity(2.0, largest_gradient(2.0), epsilon=0.0)
 # Number of triplets that join a state of a thousand at a time.
 JOINING = 16
 

@@ -41,6 +41,7 @@ seen
     the results that had been seen when the row was written; empty if none
 """
 
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -66,7 +67,7 @@ SIDES = {
 }
 # Between the methods of a gain.
 GAIN = " over "
-REPLICATE = ["train", "seed"]
+REPLICATE = ("train", "seed")
 EFFECT = ["effect", "low", "high", "n", "share", "cell_effect", "cell", "printed", "missing"]
 
 
@@ -160,7 +161,9 @@ def _printed_term(pair: pd.Series, term: str) -> pd.Series:
     return np.log(values) if pair["unit"] == "ratio" and pair["over"] != "spread" else values
 
 
-def effects(claims: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def effects(
+    claims: pd.DataFrame, runs: pd.DataFrame, replicate: Sequence[str] = REPLICATE
+) -> pd.DataFrame:
     """Compute the effect of our runs on each comparison, without a verdict.
 
         study.show(effects(read("adasample", "Table 1"), runs), "claims")
@@ -169,9 +172,14 @@ def effects(claims: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     train set and a seed: the mean of its test sets. Methods that share replicates are compared by pairs,
     others by Welch's interval; a single pair has no interval. An untrained method is a constant.
 
+    The interval takes replicates for independent. Runs on several train sets are not: they share test
+    sets, and those of one seed share their first weights. ``replicate=["seed"]`` averages over the train
+    sets of each seed first.
+
     Args:
         claims: from `read`; rows of other kinds are left out.
         runs: tidy, a row a number (`lib.study.runs`).
+        replicate: what tells replicates apart, among `REPLICATE`.
 
     Returns:
         A row for each method and each rival: what is compared, then "effect" (ratio or points; of a
@@ -182,11 +190,11 @@ def effects(claims: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """
     shown = ["id", "sentence", "method", "rival", "measure", "direction", "over", "bound", "unit"]
     compared = pairs(claims[claims["kind"] == "comparison"])
-    rows = [{**pair[shown], **_effect(pair, runs)} for _, pair in compared.iterrows()]
+    rows = [{**pair[shown], **_effect(pair, runs, replicate)} for _, pair in compared.iterrows()]
     return pd.DataFrame(rows, columns=[*shown, *EFFECT])
 
 
-def _effect(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
+def _effect(pair: pd.Series, runs: pd.DataFrame, replicate: Sequence[str]) -> dict[str, object]:
     """Return the columns `EFFECT` of one row of `pairs`."""
     row = dict.fromkeys(EFFECT, np.nan) | {"n": 0, "printed": pair["printed_effect"]}
     terms = [term for term in (pair["method"], pair["rival"]) if term]
@@ -201,13 +209,13 @@ def _effect(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
 
     apart = method if rival is None else _apart(method, rival)
     if len(apart):
-        means = apart.mean(axis=1)
+        means = _by_replicate(apart, replicate)
         cells = apart.groupby("train").mean()
         if len(means) > 1:
             row |= _interval(stats.ttest_1samp(means, 0.0))
     else:
         # No replicate is shared: the seeds differ.
-        own, other = method.mean(axis=1), rival.mean(axis=1)
+        own, other = _by_replicate(method, replicate), _by_replicate(rival, replicate)
         means = own - other.mean()
         cells = method.groupby("train").mean() - rival.groupby("train").mean()
         row |= _interval(stats.ttest_ind(own, other, equal_var=False))
@@ -242,7 +250,7 @@ def _values(runs: pd.DataFrame, name: str, pair: pd.Series) -> pd.DataFrame:
         train=own["train"].fillna(""),
         seed=own["seed"].astype(float).fillna(-1),
     )
-    table = own.pivot_table("value", REPLICATE, ["test", "measure"])
+    table = own.pivot_table("value", list(REPLICATE), ["test", "measure"])
     logarithms = pair["unit"] == "ratio" and pair["over"] != "spread"
     return np.log(table.clip(lower=FLOOR)) if logarithms else table
 
@@ -271,6 +279,11 @@ def _apart(method: pd.DataFrame, rival: pd.DataFrame) -> pd.DataFrame:
         return method.iloc[0] - rival
     shared = method.index.intersection(rival.index)
     return method.loc[shared] - rival.loc[shared]
+
+
+def _by_replicate(values: pd.DataFrame, replicate: Sequence[str]) -> pd.Series:
+    """Return the mean of each replicate: of its columns, then of its rows."""
+    return values.mean(axis=1).groupby(level=list(replicate)).mean()
 
 
 def _on_side(effects: pd.Series, pair: pd.Series) -> pd.Series:
