@@ -24,7 +24,6 @@ from lib.commands.options import exit_status
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_hpatches
 from lib.data.hpatches.descriptors import read_descriptors, write_descriptors
-from lib.data.hpatches.homographies import leads_to_the_first, read_homography_sequences
 from lib.data.hpatches.release import read_sequences, read_splits
 from lib.data.hpatches.tasks import open_split
 from lib.data.synthetic import SequencesSize
@@ -71,9 +70,6 @@ def _build(options: argparse.Namespace) -> None:
         raise FileExistsError(f"{options.out} is there already: name a folder that is not, or remove it")
     amounts = {name: getattr(options, name) for name in AMOUNTS}
     size = SequencesSize(patches_per_sequence=options.patches, **amounts)
-    for sequence in read_homography_sequences(*options.sequences):
-        if leads_to_the_first(sequence):
-            raise ValueError(f"{sequence.folder}: its homographies lead to the first image: invert them")
     make_once(options.out, options.out.name, lambda new: build_hpatches(new, options.sequences, size))
     print((options.out / "build.json").read_text())
 

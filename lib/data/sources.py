@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,11 @@ REAL_SETS = ("liberty", "notredame", "yosemite")
 PARTITIONS = ("a", "b", "c")
 SPLITS = (*PARTITIONS, "illum", "view", "full")
 _TRAIN, _IMAGES = "-train", "-images"
+_AFFINE = "oxford_affine"
 # Kind of whole images -> the parts of the allotment that its synthetic set shows. None includes the
 # first scene, because the compared methods are trained on it.
 KINDS = {
-    **dict.fromkeys(("oxford_affine", "w1bs"), (allotments.HOMOGRAPHY,)),
+    **dict.fromkeys((_AFFINE, "w1bs"), (allotments.HOMOGRAPHY,)),
     **dict.fromkeys(("eth", "imc", "landmarks"), SCENES[1:]),
 }
 # Bytes. A digest of released whole images covers the content of files up to this size; of larger files,
@@ -274,10 +275,23 @@ class WholeImages(Collection):
         write(folder, self.shown(kind), self.size)
 
     def read(self, name: str, folder: Path) -> Any:
+        if self.real and self._kind(name) == _AFFINE:
+            _check_agreement(folder, self.digest(name))
         return getattr(import_module(_WHOLE_IMAGES), f"read_{self._kind(name)}")(folder)
 
     def _kind(self, name: str) -> str:
         return name.removeprefix(f"{self.stem}-")
+
+
+# Many runs of one process are measured on the same images.
+@cache
+def _check_agreement(folder: Path, digest: str) -> None:
+    """Check released homography sequences once a process, or again if their digest has changed."""
+    from lib.data.hpatches.agreement import check_agreement
+    from lib.data.hpatches.homographies import read_homography_sequences
+
+    for sequence in read_homography_sequences(folder):
+        check_agreement(sequence)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ import cv2
 import numpy as np
 
 from lib.data.hpatches import RELEASE, TASKS
+from lib.data.hpatches.agreement import check_agreement
 from lib.data.hpatches.detection import (
     DETECTORS,
     MAGNIFICATION,
@@ -95,7 +96,8 @@ def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSi
 
     Raises:
         ValueError: fewer than two sequences, a limit below two patches, or a size below 1, all raised
-            before any work; files are damaged, or a sequence yields no patches or only one.
+            before any work; images contradict their homographies; files are damaged, or a sequence
+            yields no patches or only one.
         FileNotFoundError: an image or a homography is missing.
     """
     sequences = read_homography_sequences(*homographies)
@@ -107,6 +109,8 @@ def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSi
         raise ValueError(f"a limit of {limit} patches a sequence: intra negatives need 2 or more")
     if min(size.pairs, size.queries, size.distractors) < 1:
         raise ValueError(f"pairs, queries and distractors must be 1 or more each, got {size}")
+    for sequence in sequences:
+        check_agreement(sequence)
     full = Split("full", tuple(sequence.name for sequence in sequences))
     pack(folder, sequences, {full.name: full}, size, lambda _: size.seed)
 

@@ -28,8 +28,6 @@ _LAYOUTS = (("{}", "H_1_{}"), ("img{}", "H1to{}p"))
 _STILL = 0.02
 # Homographies of real sequences have condition numbers of 1e4 to 1e7, since they map pixels.
 _LARGEST_CONDITION = 1e12
-# Blur of images before they are compared, px; gain in correlation that decides for a direction.
-_BLUR, _CLEAR = (9, 9), 0.2
 
 
 @dataclass(frozen=True)
@@ -128,23 +126,6 @@ def write_homography_sequence(
     for number, homography in enumerate(homographies, 2):
         lines = [" ".join(repr(float(value)) for value in row) for row in homography]
         write_bytes(folder / f"H_1_{number}", ("\n".join(lines) + "\n").encode())
-
-
-def leads_to_the_first(sequence: HomographySequence) -> bool:
-    """Return whether the homographies lead to the first image: their inverses fit clearly better.
-
-    The fit is the mean correlation of what the first image and each other image both show.
-    """
-    reference, correlations = cv2.blur(sequence.grey(0), _BLUR), []
-    for index, homography in enumerate(sequence.homographies, 1):
-        image = cv2.blur(sequence.grey(index), _BLUR)
-        for direction in (homography, np.linalg.inv(homography)):
-            size, flags = reference.shape[::-1], cv2.WARP_INVERSE_MAP
-            carried = cv2.warpPerspective(image, direction, size, flags=flags)
-            seen = (carried > 0).astype(np.uint8)
-            correlations.append(cv2.computeECC(reference, carried, seen) if seen.any() else 0.0)
-    as_given, inverted = np.nanmean(np.reshape(correlations, (-1, 2)), axis=0)
-    return bool(inverted > as_given + _CLEAR)
 
 
 def _layout(folder: Path) -> tuple[str, str] | None:
