@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -113,6 +114,12 @@ def emptied(file: Path) -> None:
     file.write_bytes(b"")
 
 
+def without_an_entry(file: Path) -> None:
+    content = json.loads(file.read_text())
+    del content["metrics"]
+    file.write_text(json.dumps(content))
+
+
 def folder_in_its_place(file: Path) -> None:
     file.unlink()
     (file / "inside").mkdir(parents=True)
@@ -120,6 +127,7 @@ def folder_in_its_place(file: Path) -> None:
 
 # Git guards the reference, and a changed digit in one's own JSON file is one's own doing.
 DAMAGES = [(damage, ".json") for damage in (cut_short, emptied, folder_in_its_place)]
+DAMAGES += [(without_an_entry, ".json")]
 DAMAGES += [(flip_a_bit, ".npz"), (flip_a_bit, ".safetensors")]
 DAMAGES += [(damage, ".npz") for damage in (cut_short, emptied, folder_in_its_place)]
 DAMAGES += [(damage, ".safetensors") for damage in (cut_short, emptied, folder_in_its_place)]
@@ -214,6 +222,15 @@ def test_a_run_does_not_go_on_with_other_stages_or_followed_pairs(
     assert steps_made(study, other, monkeypatch)[0] == 1
     # Nothing is left of the other checkpoint once the run is on record.
     assert not list(study.store.folder.glob(f"{name}.*.checkpoint"))
+
+
+def test_a_run_does_not_go_on_with_another_torch(
+    empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, request, _ = empty
+    interrupted(study, request, monkeypatch)
+    monkeypatch.setattr(torch, "__version__", "0.0.0")
+    assert steps_made(study, request, monkeypatch)[0] == 1
 
 
 def test_a_run_goes_on_where_nothing_has_changed(
