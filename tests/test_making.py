@@ -233,6 +233,27 @@ def test_a_run_does_not_go_on_with_another_torch(
     assert steps_made(study, request, monkeypatch)[0] == 1
 
 
+def test_a_run_does_not_go_on_where_other_sets_are_followed(
+    empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, request, _ = empty
+    interrupted(study, request, monkeypatch)
+    fewer = replace(request, measures=request.measures[:1])
+    assert fewer.followed != request.followed
+    assert steps_made(study, fewer, monkeypatch)[0] == 1
+
+
+def test_a_run_does_not_go_on_with_another_kind_of_device(made: tuple[Study, Request, str]) -> None:
+    # Through the checkpoint's name, because a machine without a GPU cannot begin a run on one.
+    study, request, name = made
+    cpu, first, second = (
+        making._checkpoint_path(name, study.store, request.profile, {}, device)
+        for device in ("cpu", "cuda:0", "cuda:1")
+    )
+    assert cpu != first
+    assert first == second
+
+
 def test_a_run_goes_on_where_nothing_has_changed(
     empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

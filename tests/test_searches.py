@@ -100,3 +100,18 @@ def test_a_search_is_made_and_put_on_record_in_place_of_an_earlier_one(tmp_path:
     on_record = pd.read_csv(study.reference.folder / "searches.csv")
     assert len(on_record) == len(rows)
     assert set(on_record["fpr95"]) == {7.0}
+
+
+def test_a_search_goes_on_until_its_best_rate_is_within(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = {1.0: 8.0, 2.0: 6.0, 5.0: 3.0, 10.0: 7.0}
+    profile = replace(SMALL, search=Search({"sgd": (1.0, 2.0), "adam": ()}, (0,)))
+    monkeypatch.setattr(Study, "make", lambda study, requests: [])
+    monkeypatch.setattr(
+        search,
+        "_row",
+        lambda *asked: {"rate": asked[-1].rate, "fpr95": reached.get(asked[-1].rate, 9.0)},
+    )
+    rows = search.search(open_small(tmp_path, profile), "hardnet", RECIPES["hardnet"])
+    assert [*rows["rate"].unique()] == [1.0, 2.0, 5.0, 10.0]
