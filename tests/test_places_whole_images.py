@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from known_scenes import NORMAL, OFFSET, PINHOLE, POSES, SIZE, Known, inside, plane_views, turned
 
-from lib.data.scenes.whole_images import Photograph, covisibility, write_eth, write_imc, write_landmarks
+from lib.data.scenes.whole_images import (
+    PosedPhotograph,
+    covisibility,
+    write_eth,
+    write_imc,
+    write_landmarks,
+)
 from lib.data.synthetic import ImagesSize
 from lib.data.whole_images import read_eth, read_imc, read_landmarks
 
@@ -18,11 +24,11 @@ LEFT = [Known(turned(0, 0, roll), np.array([2.8, 0, 0])) for roll in (0.0, 0.1, 
 RIGHT = [Known(turned(0, 0, roll), np.array([-2.8, 0, 0])) for roll in (0.0, 0.1, 0.2)]
 
 
-def photographed(poses: list[Known] | tuple[Known, ...]) -> dict[str, Photograph]:
+def photographed(poses: list[Known] | tuple[Known, ...]) -> dict[str, PosedPhotograph]:
     rng = np.random.default_rng(0)
     greys = rng.integers(0, 256, (len(poses), *SIZE[::-1]), np.uint8)
     views = plane_views(poses)
-    return {view.name[:4]: Photograph(grey, view) for grey, view in zip(greys, views, strict=True)}
+    return {view.name[:4]: PosedPhotograph(grey, view) for grey, view in zip(greys, views, strict=True)}
 
 
 def on_plane(count: int = 300) -> np.ndarray:
@@ -52,7 +58,7 @@ def test_covisibility_is_the_smaller_share_of_common_points() -> None:
     # Of the points of one, the other sees all; of the other's, the one sees those in the left half.
     half = left.view.points[:, 0] < np.median(left.view.points[:, 0])
     part = replace(left.view, points=left.view.points[half], observed=left.view.observed[half])
-    both = covisibility(left, Photograph(left.grey, part))
+    both = covisibility(left, PosedPhotograph(left.grey, part))
     assert both == pytest.approx(0.5 * covisibility(left, left), abs=0.05)
 
 

@@ -1,4 +1,6 @@
-"""Readers of five sets of whole images, each in its released layout and in a folder of its own.
+"""Five sets of whole images, each in its released layout and in a folder of its own.
+
+All are read here; of those that are also made here, the layouts of scenes and cities are written here.
 
 **Oxford Affine** (Mikolajczyk et al., IJCV 2005): one folder per sequence, with ``img1`` to ``img6`` and
 ``H1to2p`` to ``H1to6p``, or in the layout of HPatches. A released sequence's name determines its
@@ -37,7 +39,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -45,9 +47,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.cameras import Camera, checked_camera, read_strecha_cameras
+from lib.data.cameras import Camera, checked_camera, read_strecha_cameras, write_strecha_camera
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
-from lib.data.images import read_grey, read_image
+from lib.data.images import read_grey, read_image, write_image
 
 if TYPE_CHECKING:
     import pycolmap
@@ -160,10 +162,30 @@ def _read_database(database: Path) -> dict[str, pycolmap.Camera]:
             raise ValueError(f"{database} is no COLMAP database ({error}): unpack it again") from error
 
 
+def write_eth_scene(
+    folder: Path, images: Mapping[str, np.ndarray], cameras: Mapping[str, Camera]
+) -> None:
+    """Write a scene's ``images`` and their ``cameras``.
+
+    Args:
+        folder: the scene's folder; made if missing.
+        images: (H, W) uint8 by file name.
+        cameras: by the same names.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    for name, grey in images.items():
+        write_image(folder / "images" / name, grey)
+        write_strecha_camera(folder / "cameras" / f"{name}.camera", cameras[name])
+
+
 # An optional checkpoint of Key.Net.
 KEYNET = "keynet.pth"
 # The challenge's own threshold: pairs with less covisibility are not evaluated.
 COVISIBLE = 0.1
+# Images in each subset of the multi-view task of a scene made here; released subsets have 5, 10 and 25.
+BAGS = {"5bag_000": 5, "5bag_001": 5, "8bag_000": 8}
 
 
 @dataclass(frozen=True)
@@ -216,7 +238,54 @@ def _read_challenge_scene(folder: Path) -> ChallengeScene:
     return ChallengeScene(folder.parent.name, images, cameras, pairs, bags, checkpoint)
 
 
+def draw_bags(names: Sequence[str], rng: np.random.Generator) -> dict[str, list[str]]:
+    """Draw the images of the subsets `BAGS`; of fewer images than a subset has, all."""
+    return {
+        bag: sorted(rng.choice(names, min(count, len(names)), replace=False))
+        for bag, count in BAGS.items()
+    }
+
+
+def write_challenge_scene(
+    folder: Path,
+    images: Mapping[str, np.ndarray],
+    cameras: Mapping[str, Camera],
+    pairs: Sequence[tuple[str, str]],
+    bags: Mapping[str, Sequence[str]],
+) -> None:
+    """Write a scene of the challenge.
+
+    Args:
+        folder: the scene's folder; made if missing.
+        images: (H, W) uint8 by name, without extension and without hyphen.
+        cameras: by the same names.
+        pairs: names of images with enough covisibility, the greater first.
+        bags: names of the images of each subset.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    import h5py
+
+    data = folder / "set_100"
+    for part in ("calibration", "new-vis-pairs", "sub_set"):
+        (data / part).mkdir(parents=True)
+    for name, grey in images.items():
+        write_image(data / "images" / f"{name}.jpg", grey)
+        with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
+            file["K"] = cameras[name].intrinsics
+            file["R"] = cameras[name].rotation
+            file["T"] = cameras[name].translation
+    keys = [f"{greater}-{less}" for greater, less in pairs]
+    np.save(data / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy", keys)
+    for bag, names in bags.items():
+        lines = "".join(f"images/{name}.jpg\n" for name in names)
+        (data / "sub_set" / f"{bag}.txt").write_text(lines)
+
+
 CITIES = ("oxford5k", "paris6k")
+# Prefix of a photograph's name in a city's queries.
+PREFIXES = {"oxford5k": "oxc1_", "paris6k": ""}
 # Good: clearly visible. Ok: more than a quarter is visible. Junk: less is; neither right nor wrong.
 GRADES = ("good", "ok", "junk")
 
@@ -269,8 +338,36 @@ def read_city(root: Path) -> City:
         lists = [path.with_name(f"{name}_{grade}.txt") for grade in GRADES]
         graded = [frozenset(file.read_text().split()) for file in lists]
         shown, *corners = path.read_text().split()
-        image = shown.removeprefix("oxc1_")
+        image = shown.removeprefix(PREFIXES["oxford5k"])
         if len(corners) != 4 or not {image}.union(*graded) <= images.keys():
             raise ValueError(f"{path} or its lists are cut short or name a photograph that is not there")
         queries.append(Query(name, image, tuple(map(float, corners)), *graded))
     return City(images, tuple(queries))
+
+
+def write_query(
+    root: Path,
+    name: str,
+    image: str,
+    box: Sequence[float],
+    graded: Mapping[str, Sequence[str]],
+) -> None:
+    """Write a query and its lists below a city's folder.
+
+    Args:
+        root: the city's folder, named as in `CITIES`.
+        name: the query's name, e.g. "all_souls_1".
+        image: name, without extension, of the photograph that serves as the query.
+        box: left, top, right and bottom of the landmark in this photograph, px.
+        graded: names of the photographs of each of `GRADES`.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    truth = root / "gt_files"
+    truth.mkdir(parents=True, exist_ok=True)
+    corners = " ".join(f"{value:.1f}" for value in box)
+    (truth / f"{name}_query.txt").write_text(f"{PREFIXES[root.name]}{image} {corners}\n")
+    for grade, listed in graded.items():
+        lines = "".join(f"{other}\n" for other in listed)
+        (truth / f"{name}_{grade}.txt").write_text(lines)

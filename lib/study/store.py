@@ -50,8 +50,15 @@ VERSIONS = "versions/"
 NUMBERS = "numbers"
 # What damaged files raise when they are read; an error of the file system is none of them.
 UNREADABLE = (
-    *(ValueError, RecursionError, IsADirectoryError, EOFError, zipfile.BadZipFile, zlib.error),
-    *(NotImplementedError, RuntimeError),
+    ValueError,
+    RecursionError,
+    IsADirectoryError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    # From zipfile: flipped bits tell of a compression that it does not know, or of a password.
+    NotImplementedError,
+    RuntimeError,
 )
 
 

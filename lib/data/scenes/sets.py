@@ -23,7 +23,7 @@ from lib.files import make_checked
 if TYPE_CHECKING:
     from lib.data.patchset import PatchSet
     from lib.data.scenes.correspondences import Scene
-    from lib.data.scenes.whole_images import Photograph
+    from lib.data.scenes.whole_images import PosedPhotograph
 
 WIDE, IMAGES_OF = "-wide", "-images"
 # Px up to which a carried and a detected keypoint show one point: values shown, and that of training.
@@ -127,13 +127,21 @@ class SceneSets:
                 opened[name] = open_scene(self.root / name, self._prepared(name))
         return tuple(opened.values())
 
-    def photographs(self, place: str, longest_side: int) -> Mapping[str, Photograph]:
-        """Return the photographs of a place's largest scene, as `lib.data.scenes.whole_images`."""
+    def photographs(self, place: str, longest_side: int) -> Mapping[str, PosedPhotograph]:
+        """Return the photographs of a place's largest scene by name, without lens distortion.
+
+        Args:
+            place: the place.
+            longest_side: px; larger photographs are reduced to it.
+        """
         from lib.data.scenes.prepared import MODEL
-        from lib.data.scenes.whole_images import photographs
+        from lib.data.scenes.whole_images import read_photographs, undistort
 
         largest = self.scenes(place)[0].name
-        return photographs(self.root / largest / IMAGES, self._prepared(largest) / MODEL, longest_side)
+        prepared, images = self._prepared(largest), self.root / largest / IMAGES
+        made = prepared.with_name(f"{prepared.name}-{longest_side}px")
+        make_checked(made, made.name, lambda new: undistort(new, images, prepared / MODEL, longest_side))
+        return read_photographs(made)
 
     def _prepared(self, scene: str) -> Path:
         """Return the folder of a prepared scene, which is prepared first if missing."""

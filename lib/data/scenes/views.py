@@ -97,6 +97,22 @@ class View:
         seen[~(seen[:, 2] > 0)] = np.nan
         return self.camera.img_from_cam(seen, check_cheirality=False) - HALF_PIXEL, seen[:, 2]
 
+    def sees(self, position: np.ndarray, depth: np.ndarray) -> np.ndarray:
+        """Return which points it sees: inside the image and as deep as its own surface there.
+
+        Args:
+            position, depth: (N, 2) px and (N,), from `project`.
+
+        Returns:
+            (N,) bool.
+        """
+        last = [self.camera.width - 1, self.camera.height - 1]
+        seen = ((position >= 0) & (position <= last)).all(axis=1)
+        rays = self.rays(position[seen])
+        own = np.einsum("ni,ni->n", rays, self.planes_at(rays))
+        seen[seen] = np.abs(own * depth[seen] - 1) <= DEPTH_AGREEMENT
+        return seen
+
     def planes_at(self, rays: np.ndarray) -> np.ndarray:
         """Return planes (N, 3), as in `planes`, of the triangles that rays (N, 3) meet; NaN if none."""
         triangle = self.triangles.find_simplex(np.nan_to_num(rays[:, :2], nan=_FAR))
@@ -154,12 +170,8 @@ def carry(keypoints: Keypoints, lifted: np.ndarray, view: View) -> tuple[Keypoin
     """
     (position, depth), *tangents = map(view.project, lifted)
     affine = np.stack([ends - position for ends, _ in tangents], axis=2) / _STEP
-    last = [view.camera.width - 1, view.camera.height - 1]
-    inside = ((position >= 0) & (position <= last)).all(axis=1)
-    visible = inside & (np.linalg.det(np.nan_to_num(affine)) > 0)
-    rays = view.rays(position[visible])
-    own = np.einsum("ni,ni->n", rays, view.planes_at(rays))
-    visible[visible] = np.abs(own * depth[visible] - 1) <= DEPTH_AGREEMENT
+    visible = np.linalg.det(np.nan_to_num(affine)) > 0
+    visible[visible] = view.sees(position[visible], depth[visible])
     shown = np.where(visible[:, None, None], affine, np.eye(2))
     return carried_keypoints(keypoints, position, shown), visible
 

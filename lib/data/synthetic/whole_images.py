@@ -61,19 +61,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
-import h5py
 import numpy as np
 from numpy.random import Generator
 from scipy.stats.qmc import LatinHypercube
 
-from lib.data.cameras import Camera, write_strecha_camera
+from lib.data.cameras import Camera
 from lib.data.hpatches.building import plan_patches
 from lib.data.hpatches.homographies import read_homography_sequence, write_homography_sequence
 from lib.data.images import write_image
 from lib.data.synthetic import ImagesSize, drawing, imaging, sequences
 from lib.data.synthetic.imaging import Site
 from lib.data.synthetic.photographs import Photograph
-from lib.data.whole_images import COVISIBLE, PATCH
+from lib.data.whole_images import (
+    CITIES,
+    COVISIBLE,
+    PATCH,
+    draw_bags,
+    write_challenge_scene,
+    write_eth_scene,
+    write_query,
+)
 from lib.features.keypoints import transfer
 from lib.features.patches import sample
 
@@ -121,12 +128,8 @@ ETH = Arrangement(np.deg2rad(190.0), 12, (480, 360), np.deg2rad(65.0), 0.15)
 IMC = replace(ETH, views=9, azimuth=np.deg2rad(75.0))
 LANDMARK = Arrangement(np.deg2rad(110.0), 10, (320, 240), np.deg2rad(55.0), 0.55)
 STREET = replace(LANDMARK, views=6)
-# Scenes; photographs in each scene or city; and images in each subset of the challenge's multi-view
-# task, whose released subsets have 5, 10 and 25.
+# Scenes, and photographs in each scene or city.
 PLACES, TEXTURES = ("place1", "place2"), 3
-BAGS = {"5bag_000": 5, "5bag_001": 5, "8bag_000": 8}
-# Prefix of an image's name in a city's queries.
-PREFIXES = {"oxford5k": "oxc1_", "paris6k": ""}
 # Landmarks among the six parts of a photograph in a city, and most queries of a landmark.
 LANDMARKS, QUERIES = 2, 3
 # Share of a landmark that an image of each grade shows: at least the first, and below the second.
@@ -217,10 +220,9 @@ def plan_wall(textures: Sequence[np.ndarray], arrangement: Arrangement, rng: Gen
 
 def write_posed(folder: Path, images: Sequence[np.ndarray], cameras: Sequence[Camera]) -> None:
     """Write a scene's ``images`` and their ``cameras``, numbered from 1 on."""
-    for number, (grey, camera) in enumerate(zip(images, cameras, strict=True), 1):
-        name = f"{number:04}.png"
-        write_image(folder / "images" / name, grey)
-        write_strecha_camera(folder / "cameras" / f"{name}.camera", camera)
+    names = [f"{number:04}.png" for number in range(1, len(images) + 1)]
+    by_name = dict(zip(names, images, strict=True))
+    write_eth_scene(folder, by_name, dict(zip(names, cameras, strict=True)))
 
 
 def covisibility(site: Site, first: int, second: int) -> float:
@@ -253,23 +255,15 @@ def write_imc(folder: Path, photographs: Sequence[Photograph], size: ImagesSize)
     for number, scene in enumerate(PLACES):
         textures = [photograph.grey(size.longest_side) for photograph in dealt[number :: len(PLACES)]]
         site = plan_wall(textures, IMC, drawing(size, f"imc {scene}"))
-        data = folder / scene / "set_100"
-        for part in ("calibration", "new-vis-pairs", "sub_set"):
-            (data / part).mkdir(parents=True)
-        views = imaging.render_views(site, textures)
-        for name, image, camera in zip(names, views, site.cameras, strict=True):
-            write_image(data / "images" / f"{name}.jpg", image)
-            with h5py.File(data / "calibration" / f"calibration_{name}.h5", "w") as file:
-                file["K"], file["R"], file["T"] = camera.intrinsics, camera.rotation, camera.translation
-        pairs = itertools.combinations(range(IMC.views), 2)
-        shared = (pair for pair in pairs if covisibility(site, *pair) >= COVISIBLE)
-        keys = [f"{names[second]}-{names[first]}" for first, second in shared]
-        np.save(data / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy", keys)
-        rng = np.random.default_rng([size.seed, number])
-        for bag, count in BAGS.items():
-            images = sorted(rng.choice(names, count, replace=False))
-            lines = "".join(f"images/{image}.jpg\n" for image in images)
-            (data / "sub_set" / f"{bag}.txt").write_text(lines)
+        images = dict(zip(names, imaging.render_views(site, textures), strict=True))
+        cameras = dict(zip(names, site.cameras, strict=True))
+        pairs = [
+            (names[second], names[first])
+            for first, second in itertools.combinations(range(IMC.views), 2)
+            if covisibility(site, first, second) >= COVISIBLE
+        ]
+        bags = draw_bags(names, np.random.default_rng([size.seed, number]))
+        write_challenge_scene(folder / scene, images, cameras, pairs, bags)
 
 
 def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: ImagesSize) -> None:
@@ -278,9 +272,7 @@ def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: Image
     Each landmark is in the middle of its own wall, between two distracting parts of photographs.
     Streets are walls of distracting parts alone.
     """
-    for (city, prefix), shown in zip(PREFIXES.items(), _halves(photographs), strict=True):
-        truth = folder / city / "gt_files"
-        truth.mkdir(parents=True)
+    for city, shown in zip(CITIES, _halves(photographs), strict=True):
         landmarks: dict[str, np.ndarray] = {}
         distracting: list[np.ndarray] = []
         for photograph in shown:
@@ -294,7 +286,7 @@ def write_landmarks(folder: Path, photographs: Sequence[Photograph], size: Image
             rng = drawing(size, f"{city} {name}")
             left, right = (distracting[k] for k in rng.choice(len(distracting), 2, replace=False))
             site, images = _write_wall(folder / city, name, [left, part, right], LANDMARK, rng)
-            _write_queries(truth, name, prefix, images, site)
+            _write_queries(folder / city, name, images, site)
         for number, first in enumerate(range(0, len(distracting), 3), 1):
             rng = drawing(size, f"{city} street {number}")
             parts = distracting[first : first + 3]
@@ -316,7 +308,7 @@ def _write_wall(
     return site, images
 
 
-def _write_queries(truth: Path, landmark: str, prefix: str, images: Sequence[str], site: Site) -> None:
+def _write_queries(city: Path, landmark: str, images: Sequence[str], site: Site) -> None:
     """Write the queries of a wall's landmark and their lists.
 
     Queries are the first images graded good. Images are graded by how much of the landmark they show.
@@ -327,11 +319,7 @@ def _write_queries(truth: Path, landmark: str, prefix: str, images: Sequence[str
         for grade, (least, below) in SHARES.items()
     }
     for number, image in enumerate(graded["good"][:QUERIES], 1):
-        box = " ".join(f"{value:.1f}" for value in shown[image][1])
-        (truth / f"{landmark}_{number}_query.txt").write_text(f"{prefix}{image} {box}\n")
-        for grade, listed in graded.items():
-            lines = "".join(f"{name}\n" for name in listed)
-            (truth / f"{landmark}_{number}_{grade}.txt").write_text(lines)
+        write_query(city, f"{landmark}_{number}", image, shown[image][1], graded)
 
 
 def _shown(site: Site, view: int) -> tuple[float, np.ndarray]:
