@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -276,22 +276,25 @@ class WholeImages(Collection):
 
     def read(self, name: str, folder: Path) -> Any:
         if self.real and self._kind(name) == _AFFINE:
-            _check_agreement(folder, self.digest(name))
+            self._check_agreement(name, folder)
         return getattr(import_module(_WHOLE_IMAGES), f"read_{self._kind(name)}")(folder)
+
+    def _check_agreement(self, name: str, folder: Path) -> None:
+        """Refuse sequences whose images contradict their homographies.
+
+        An empty folder that is named by the set's digest says that they passed before.
+        """
+        from lib.data.hpatches.agreement import check_agreement
+        from lib.data.hpatches.homographies import read_homography_sequences
+
+        def check(_: Path) -> None:
+            for sequence in read_homography_sequences(folder):
+                check_agreement(sequence)
+
+        make_checked(self.folder / f"{name}-agrees-{self.digest(name)}", name, check)
 
     def _kind(self, name: str) -> str:
         return name.removeprefix(f"{self.stem}-")
-
-
-# Many runs of one process are measured on the same images.
-@cache
-def _check_agreement(folder: Path, digest: str) -> None:
-    """Check released homography sequences once a process, or again if their digest has changed."""
-    from lib.data.hpatches.agreement import check_agreement
-    from lib.data.hpatches.homographies import read_homography_sequences
-
-    for sequence in read_homography_sequences(folder):
-        check_agreement(sequence)
 
 
 @dataclass(frozen=True)
