@@ -11,6 +11,7 @@ from lib.losses import cdf, distances, hinges, negatives, pair_weights, regulari
 from lib.losses.average_precision import AveragePrecision
 from lib.losses.l2net import L2NetLoss
 from lib.models import exported, handcrafted, published
+from lib.models.learned_by_others import OpenCvDescriptor
 from lib.recipes import Part
 from lib.samplers.adasample import AdaSample
 from lib.samplers.augmentation import Turns
@@ -26,6 +27,7 @@ PARTS: Mapping[str, Mapping[str, Callable[..., object]]] = {
         "sift": handcrafted.Sift,
         "orb": handcrafted.Orb,
         "colmap_sift": handcrafted.ColmapSift,
+        "opencv": OpenCvDescriptor,
         "published": published.load,
         "exported": exported.load,
     },

@@ -1,0 +1,53 @@
+"""Descriptors that others trained and that OpenCV contains: VGG and BinBoost.
+
+Both were published before networks, and both were trained on UBC PhotoTour: VGG by convex optimisation
+(Simonyan, Vedaldi and Zisserman, PAMI 2014), BinBoost by boosting (Trzcinski, Christoudias, Fua and
+Lepetit, CVPR 2013). OpenCV's documentation does not say on which of the three sets. So they are
+baselines on any other data, and no fair ones on UBC's.
+"""
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+# OpenCV's numbers of the descriptors with 120 dimensions and with 256 bits.
+_VGG_120, _BINBOOST_256 = 100, 302
+# The side of the window that both sample, px.
+_WINDOW = 64
+
+
+class OpenCvDescriptor(nn.Module):
+    """A descriptor of OpenCV whose window is the whole 64×64 patch, upright.
+
+    Args:
+        name: "vgg", 120 numbers; or "binboost", 256 bits.
+
+    Raises:
+        ValueError: the name is another one.
+    """
+
+    input_size = _WINDOW
+
+    def __init__(self, name: str):
+        super().__init__()
+        # At a scale factor of 1, a keypoint's size is the side of its window.
+        makers = {
+            "vgg": lambda: cv2.xfeatures2d.VGG_create(desc=_VGG_120, scale_factor=1.0),
+            "binboost": lambda: cv2.xfeatures2d.BoostDesc_create(desc=_BINBOOST_256, scale_factor=1.0),
+        }
+        if name not in makers:
+            raise ValueError(f"unknown descriptor {name!r}; there are: {', '.join(makers)}")
+        self.descriptor = makers[name]()
+        # OpenCV's windows extend from 32 px before the keypoint to 31 px behind it.
+        self.keypoint = cv2.KeyPoint(_WINDOW // 2, _WINDOW // 2, _WINDOW, 0)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """Describe grey patches (n, 1, 64, 64), 0 to 255: (n, 120) float32, or bits (n, 256), bool; on
+        the CPU."""
+        images = patches[:, 0].round().clamp(0, 255).byte().cpu().numpy()
+        described = [self.descriptor.compute(image, [self.keypoint])[1] for image in images]
+        if self.descriptor.descriptorType() == cv2.CV_32F:
+            return torch.from_numpy(np.concatenate([np.empty((0, 120), np.float32), *described]))
+        packed = np.concatenate([np.empty((0, 32), np.uint8), *described])
+        return torch.from_numpy(np.unpackbits(packed, axis=1)).bool()
