@@ -21,24 +21,24 @@ class OpenCvDescriptor(nn.Module):
     """A descriptor of OpenCV whose window is the whole 64×64 patch, upright.
 
     Args:
-        name: "vgg", 120 numbers; or "binboost", 256 bits.
+        kind: "vgg", 120 numbers; or "binboost", 256 bits.
 
     Raises:
-        ValueError: the name is another one.
+        ValueError: the kind is another one.
     """
 
     input_size = _WINDOW
 
-    def __init__(self, name: str):
+    def __init__(self, kind: str):
         super().__init__()
         # At a scale factor of 1, a keypoint's size is the side of its window.
         makers = {
             "vgg": lambda: cv2.xfeatures2d.VGG_create(desc=_VGG_120, scale_factor=1.0),
             "binboost": lambda: cv2.xfeatures2d.BoostDesc_create(desc=_BINBOOST_256, scale_factor=1.0),
         }
-        if name not in makers:
-            raise ValueError(f"unknown descriptor {name!r}; there are: {', '.join(makers)}")
-        self.descriptor = makers[name]()
+        if kind not in makers:
+            raise ValueError(f"unknown descriptor {kind!r}; there are: {', '.join(makers)}")
+        self.descriptor = makers[kind]()
         # OpenCV's windows extend from 32 px before the keypoint to 31 px behind it.
         self.keypoint = cv2.KeyPoint(_WINDOW // 2, _WINDOW // 2, _WINDOW, 0)
 

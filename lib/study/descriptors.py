@@ -19,8 +19,8 @@ UNTRAINED = {
     "sift_smooth": ("SIFT, smoothed", part("sift", root=False, smoothing=KEYPOINT_SMOOTHING)),
     "rootsift_smooth": ("RootSIFT, smoothed", part("sift", root=True, smoothing=KEYPOINT_SMOOTHING)),
     "orb": ("ORB", part("orb")),
-    "vgg": ("VGG (OpenCV)", part("opencv", name="vgg")),
-    "binboost": ("BinBoost (OpenCV)", part("opencv", name="binboost")),
+    "vgg": ("VGG (OpenCV)", part("opencv", kind="vgg")),
+    "binboost": ("BinBoost (OpenCV)", part("opencv", kind="binboost")),
     # The row "SIFT" of the ETH benchmark: it describes images, not patches.
     "colmap_sift": ("SIFT (COLMAP)", part("colmap_sift")),
 }
