@@ -58,11 +58,11 @@ def test_all_of_the_patch_counts(name: str) -> None:
 def test_a_gain_and_an_offset_change_little_and_another_patch_much(name: str) -> None:
     patch, other = image()[:64, :64], image(1)[:64, :64]
     brighter = (0.7 * patch + 40).round().astype(np.uint8)
-    same, turned, else_ = described(name, patch, brighter, other).astype(np.float64)
+    rows = described(name, patch, brighter, other)
     if name == "binboost":
-        bits = np.unpackbits(described(name, patch, brighter, other), axis=1).astype(np.float64)
-        same, turned, else_ = bits
-    assert np.linalg.norm(same - turned) < 0.5 * np.linalg.norm(same - else_)
+        rows = np.unpackbits(rows, axis=1)
+    own, changed, others = rows.astype(np.float64)
+    assert np.linalg.norm(own - changed) < 0.5 * np.linalg.norm(own - others)
 
 
 @BOTH

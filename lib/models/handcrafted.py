@@ -78,10 +78,27 @@ class Orb(nn.Module):
 
     def forward(self, patches: Tensor) -> Tensor:
         """Bits (n, 256), bool on the CPU, of grey patches (n, 1, size, size), 0 to 255."""
-        images = patches[:, 0].round().clamp(0, 255).byte().cpu().numpy()
-        packed = [self.orb.compute(image, [self.keypoint])[1] for image in images]
-        bits = np.unpackbits(np.concatenate([np.empty((0, 32), np.uint8), *packed]), axis=1)
-        return torch.from_numpy(bits).bool()
+        return describe_by_opencv(self.orb, self.keypoint, patches)
+
+
+def describe_by_opencv(extractor: cv2.Feature2D, keypoint: cv2.KeyPoint, patches: Tensor) -> Tensor:
+    """Describe patches by a descriptor of OpenCV, each at the same keypoint.
+
+    Args:
+        extractor: of k numbers, or of k bits packed in bytes.
+        keypoint: whose window is described, px of the patch.
+        patches: (n, 1, S, S) grey, 0 to 255.
+
+    Returns:
+        (n, k) float32, or bits (n, k), bool; on the CPU.
+    """
+    images = patches[:, 0].round().clamp(0, 255).byte().cpu().numpy()
+    is_binary = extractor.descriptorType() == cv2.CV_8U
+    none = np.empty((0, extractor.descriptorSize()), np.uint8 if is_binary else np.float32)
+    rows = np.concatenate([none, *(extractor.compute(image, [keypoint])[1] for image in images)])
+    if is_binary:
+        return torch.from_numpy(np.unpackbits(rows, axis=1)).bool()
+    return torch.from_numpy(rows)
 
 
 class ColmapSift(nn.Module):

@@ -1,15 +1,15 @@
 """Descriptors that others trained and that OpenCV contains: VGG and BinBoost.
 
-Both were published before networks, and both were trained on UBC PhotoTour: VGG by convex optimisation
-(Simonyan, Vedaldi and Zisserman, PAMI 2014), BinBoost by boosting (Trzcinski, Christoudias, Fua and
-Lepetit, CVPR 2013). OpenCV's documentation does not say on which of the three sets. So they are
-baselines on any other data, and no fair ones on UBC's.
+VGG learns pooling regions and a projection by convex optimisation (Simonyan, Vedaldi and Zisserman, PAMI
+2014), BinBoost learns its bits by boosting (Trzcinski, Christoudias, Fua and Lepetit, CVPR 2013). Both
+papers train on UBC PhotoTour. OpenCV's documentation does not say what its weights were trained on, so
+on UBC's sets they may have seen what they are tested on.
 """
 
 import cv2
-import numpy as np
-import torch
 from torch import Tensor, nn
+
+from lib.models.handcrafted import describe_by_opencv
 
 # OpenCV's numbers of the descriptors with 120 dimensions and with 256 bits.
 _VGG_120, _BINBOOST_256 = 100, 302
@@ -38,16 +38,11 @@ class OpenCvDescriptor(nn.Module):
         }
         if kind not in makers:
             raise ValueError(f"unknown descriptor {kind!r}; there are: {', '.join(makers)}")
-        self.descriptor = makers[kind]()
+        self.extractor = makers[kind]()
         # OpenCV's windows extend from 32 px before the keypoint to 31 px behind it.
         self.keypoint = cv2.KeyPoint(_WINDOW // 2, _WINDOW // 2, _WINDOW, 0)
 
     def forward(self, patches: Tensor) -> Tensor:
         """Describe grey patches (n, 1, 64, 64), 0 to 255: (n, 120) float32, or bits (n, 256), bool; on
         the CPU."""
-        images = patches[:, 0].round().clamp(0, 255).byte().cpu().numpy()
-        described = [self.descriptor.compute(image, [self.keypoint])[1] for image in images]
-        if self.descriptor.descriptorType() == cv2.CV_32F:
-            return torch.from_numpy(np.concatenate([np.empty((0, 120), np.float32), *described]))
-        packed = np.concatenate([np.empty((0, 32), np.uint8), *described])
-        return torch.from_numpy(np.unpackbits(packed, axis=1)).bool()
+        return describe_by_opencv(self.extractor, self.keypoint, patches)

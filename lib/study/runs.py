@@ -268,7 +268,7 @@ class Study:
                 signs of descriptors.
             probes: modules of `lib.analysis` that return arrays, on each run's train set; or the sets
                 of each module.
-            untrained: descriptors without training, by name (`lib.study.descriptors`).
+            untrained: descriptors that are not trained here, by name (`lib.study.descriptors`).
             checkpoints: files of networks that others trained, or that were exported here.
             compute: modules of `lib.analysis` that need no data, with their labels.
             changes: axes changed once a recipe has its rate and the profile's schedule
