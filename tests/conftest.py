@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import joblib
 import numpy as np
 import pytest
@@ -12,6 +14,11 @@ from lib.data.patchset import LabelledPairs, PatchSet
 # Tests of random inputs have no deadline and few inputs, since most are parametrised too.
 settings.register_profile("suite", deadline=None, max_examples=25)
 settings.load_profile("suite")
+
+# A shell without job control starts programs in the background with SIGINT ignored, and their children
+# inherit that. Tests that press Ctrl-C in a child need it to be heard.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_auto_num_workers() -> int:
