@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -19,6 +20,8 @@ import numpy as np
 
 CHECKSUMS = "checksums.json"
 _REFUSAL = "cannot write"
+# Letters of any language and a few signs: none of them means anything in HTML or in a path.
+_NAME = re.compile(r"\w[\w .-]*")
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +134,24 @@ def locked(path: Path, wait: float = -1) -> Iterator[None]:
         lock.release()
 
 
+def check_name(name: str, where: object) -> None:
+    """Refuse a name from outside that must not become part of a path or a page.
+
+    Args:
+        name: e.g. of a place.
+        where: what the name comes from, for the message.
+
+    Raises:
+        ValueError: the name has other characters than letters, digits, spaces, ``.``, ``_`` and ``-``,
+            or begins with one of ``.``, ``-`` and the space.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{where}: rename {name!r}: a name has letters, digits, spaces, '.', '_' and '-', "
+            "and begins with a letter, a digit or '_'"
+        )
+
+
 def sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, 64 hexadecimal digits; read once per process until the file changes."""
     state = path.stat()
@@ -233,3 +254,9 @@ def _crc32(path: Path, size: int, _changed: int) -> int:
 def _sha256(path: Path, _size: int, _changed: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a file or folder is hidden, or one of thumbnails and metadata that network drives
+    and archives put beside photographs."""
+    return name.startswith(".") or name in ("@eaDir", "__MACOSX")

@@ -19,6 +19,7 @@ is computed; regularisers use all descriptors of the batch.
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import wraps
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,8 @@ from lib.losses.topology import Positive
 from lib.models.l2net import L2Net
 from lib.recipes import Recipe
 
+# Where more than this share of a batch's pairs has no negative, the objective says so once.
+MOST_ALONE = 0.5
 # From triplets to losses (n,); a module, so that any state it keeps goes into the checkpoint.
 Loss = Callable[[Triplets], Tensor]
 # From the batch's descriptors to a scalar, its weight included.
@@ -41,18 +44,38 @@ _SEPARATE = """this is {label}'s loss of the pairs that you give, each of weight
 {what}, separate from the loss; lib/training.py uses it as follows:
     choice = sampler.choose(pool, describe, generator)     # which two patches of each class are a pair
     triplets = objective.triplets(described)               # described: lib.losses.descriptions of them
-    losses = objective.loss(triplets)
+    losses = objective.losses(triplets)
     objective.total(losses, described, weigh(choice)).backward()
     sampler.observe(triplets, losses)                      # AdaSample's average loss, L_avg of Eq. 13
 with sampler = parts.build("sampler", recipe.sampler), weigh = parts.build("pair_weight", \
 recipe.pair_weight). With pairs and weights of your own, call objective(…, weights=w)."""
+_ALONE = """{share:.0%} of the pairs have no negative: all candidates are closer than the floor, below \
+which a patch is taken for one of the same point. Such a pair counts as if its negative were as far \
+away as can be, so the loss is small although the descriptors may have collapsed"""
+# Between the caller of an objective and `forward` lie two functions of torch and `_in_float32`.
+_CALLER = 5
+
+
+def _in_float32(step: Callable[..., Tensor | Triplets]) -> Callable[..., Tensor | Triplets]:
+    """Compute a step of the objective outside autocast, whatever surrounds it."""
+
+    @wraps(step)
+    def outside(*arguments, **named):
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            return step(*arguments, **named)
+
+    return outside
 
 
 class Objective(nn.Module):
     """The parts of a recipe that turn descriptors into a loss.
 
     ``objective(anchors, positives)`` is all that a loop of one's own needs. Training takes the steps one
-    by one: `triplets`, ``loss`` of the triplets, `total`.
+    by one: `triplets`, `losses`, `total`. Each computes in float32 at least, also under autocast: in
+    half precision other negatives would be the hardest, and products of feature maps would overflow.
+
+    The state of a loss (DSM's distribution) moves in training mode and with gradients enabled only. In
+    ``eval()`` or under ``no_grad`` the loss is what training would minimise, and leaves no trace.
 
     AdaSample's recipe is more than its loss: the sampler draws harder positives as L_avg falls, and
     weighs each pair by w_i (Eq. 13). Both need to see candidates before there are pairs, so they are no
@@ -91,7 +114,9 @@ class Objective(nn.Module):
             # As attributes too, so that torch knows those that are modules.
             setattr(self, f"regularizer{number}", regularizer)
         self.network, self.separate = network, separate
+        self.has_warned = False
 
+    @_in_float32
     def forward(
         self,
         anchors: Tensor | tuple[Tensor, ...],
@@ -113,13 +138,18 @@ class Objective(nn.Module):
         sides = [side if isinstance(side, tuple) else (side,) for side in (anchors, positives)]
         _check_pairs(*sides, weights)
         if self.separate and weights is None:
-            # Two of torch's functions lie between the caller and this one.
-            warnings.warn(self.separate, stacklevel=4)
+            warnings.warn(self.separate, stacklevel=_CALLER)
             self.separate = ""
         output = tuple(torch.cat(both) for both in zip(*sides, strict=True))
         described = descriptions(self.network, output)
-        return self.total(self.loss(self.triplets(described)), described, weights)
+        triplets = self.triplets(described)
+        alone = 1 - triplets.negatives.found.float().mean().item()
+        if alone > MOST_ALONE and not self.has_warned:
+            self.has_warned = True
+            warnings.warn(_ALONE.format(share=alone), stacklevel=_CALLER)
+        return self.total(self.losses(triplets), described, weights)
 
+    @_in_float32
     def triplets(self, described: Descriptions) -> Triplets:
         """Return the pairs with their negatives, mined on the descriptors as compared at test."""
         negatives = self.negatives(described.code, self.distance)
@@ -135,6 +165,12 @@ class Objective(nn.Module):
     def _distances(self, described: Descriptions, negatives: Negatives) -> tuple[Tensor, Tensor]:
         return self.positive(described), negatives.distances(described.value, self.distance)
 
+    @_in_float32
+    def losses(self, triplets: Triplets) -> Tensor:
+        """Return the losses (n,) of n triplets; a loss with a state moves it."""
+        return self.loss(triplets)
+
+    @_in_float32
     def total(self, losses: Tensor, described: Descriptions, weights: Tensor | None = None) -> Tensor:
         """Return the scalar that a step differentiates.
 

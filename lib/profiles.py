@@ -1,10 +1,10 @@
-"""The sizes at which the study runs: quick, evening, standard and paper. Plain data, no torch."""
+"""The sizes at which the study runs: quick, half, evening, standard and paper. Plain data, no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from lib.data.synthetic import SequencesSize, SyntheticSize
-from lib.recipes import TCDESC_BUDGET, Budget, Part, Recipe, part
+from lib.data.synthetic import SequencesSize
+from lib.recipes import COMPARED, TCDESC_BUDGET, Budget, Part, Recipe, part, shared
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,14 @@ class Search:
             by steps of 1, 2, 5, 10, …
         seeds: seeds for each rate and pair of train and test set.
         budget: budget of a run; None is the profile's own.
+        families: methods that take one rate, the median of their searches' best, unless another is
+            clearly better (`lib.study.searches.family_rate`); the others take their own best.
     """
 
     rates: Mapping[str, tuple[float, ...]]
     seeds: tuple[int, ...]
     budget: Budget | None = None
+    families: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,9 @@ class Profile:
         grid_seeds: seeds of a grid over a parameter.
         table_seeds: seeds of a table of methods.
         test_seeds: seeds of a comparison that needs a spread.
-        grid_sets: number of train sets, from the first, on which tables of many rows are made.
+        grid_sets: number of train sets, from the first, on which the papers' main tables are made.
+        by_place: whether the replicate is the place: every table is made on all train sets, each of
+            which has seeds of its own, the same for all methods (`lib.study.runs.Study.seed_at`).
         schedule: learning rate schedule shared by all recipes; None uses each recipe's own.
         search: how each recipe's learning rate is found; None uses each recipe's own rate.
         precision: "float32", or "bfloat16" for autocast in training (evaluation is in float32).
@@ -47,8 +52,7 @@ class Profile:
         stages: fractions of training at which weights are kept for probes.
         followed_pairs: matching pairs of each test set on which FPR95 is measured after every epoch;
             few enough that this costs at most a tenth of the training.
-        mini: size of the embedded data.
-        sequences: size of its homography sequences.
+        sequences: size of the homography sequences that are made of photographs.
         patches_per_second: patches forwarded per second in training, by kind of device, with a backward
             pass counted as two forward passes; for forecasts only.
     """
@@ -69,9 +73,9 @@ class Profile:
     threads: int
     stages: tuple[float, ...]
     followed_pairs: int
-    mini: SyntheticSize
     sequences: SequencesSize
     patches_per_second: Mapping[str, float]
+    by_place: bool = False
 
     def budget_for(self, recipe: Recipe) -> Budget:
         """Return this profile's budget, or the recipe's own where the profile has none."""
@@ -101,7 +105,6 @@ STANDARD = Profile(
     threads=0,
     stages=(0.0, 0.05, 0.1, 0.3, 0.6, 1.0),
     followed_pairs=10_000,
-    mini=SyntheticSize(),
     sequences=SequencesSize(),
     patches_per_second={"cpu": 9_000.0, "cuda": 150_000.0},
 )
@@ -114,7 +117,8 @@ QUICK = replace(
     # TCDesc's k neighbours, even 64 of them, should be the smaller share of a batch.
     larger={TCDESC_BUDGET: Budget(batch_pairs=128, epoch_pairs=128 * 20, epochs=5)},
     grid_seeds=(0,),
-    table_seeds=(0, 1, 2),
+    # Two, so that a spread can be computed; what it is worth is for larger sizes to say.
+    table_seeds=(0, 1),
     search=Search(
         {"sgd": (0.1, 0.2, 0.5, 1.0, 2.0, 5.0), "adam": (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02)},
         (0, 1),
@@ -124,6 +128,34 @@ QUICK = replace(
     stages=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     followed_pairs=180,
     patches_per_second={"cpu": 4_500.0, "cuda": 400_000.0},
+)
+# Methods of one setting and one kind of optimiser. A single search rarely tells its best rate from the
+# next.
+_FAMILIES = (
+    tuple(shared(COMPARED, "SGD")),
+    tuple(shared(COMPARED, "Adam")),
+    tuple(name for name in shared(COMPARED, "damped SGD") if name.endswith("damped SGD")),
+)
+# Evidence without a GPU. In float32, since most processors without one emulate bfloat16.
+HALF = replace(
+    STANDARD,
+    name="half",
+    width=0.5,
+    budget=Budget(batch_pairs=128, epoch_pairs=128 * 100, epochs=10),
+    grid_seeds=(0,),
+    table_seeds=(0,),
+    by_place=True,
+    # Of three tenths of the length: at its own, the searches would take as long as half of the runs.
+    search=Search(
+        {"sgd": (0.5, 1.0, 2.0), "adam": (0.002, 0.005, 0.01)},
+        (0,),
+        Budget(128, 128 * 100, 3),
+        families=_FAMILIES,
+    ),
+    precision="float32",
+    threads=1,
+    followed_pairs=500,
+    patches_per_second={"cpu": 3_000.0, "cuda": 300_000.0},
 )
 EVENING = replace(
     STANDARD,
@@ -136,7 +168,6 @@ EVENING = replace(
     ),
     threads=1,
     followed_pairs=500,
-    mini=replace(STANDARD.mini, pairs=50_000),
     patches_per_second={"cpu": 3_000.0, "cuda": 300_000.0},
 )
 PAPER = replace(
@@ -150,7 +181,7 @@ PAPER = replace(
     patches_per_second={"cpu": 4_000.0, "cuda": 60_000.0},
 )
 PROFILES: Mapping[str, Profile] = {
-    profile.name: profile for profile in (QUICK, EVENING, STANDARD, PAPER)
+    profile.name: profile for profile in (QUICK, HALF, EVENING, STANDARD, PAPER)
 }
 
 

@@ -1,4 +1,4 @@
-"""Statistics for few seeds: exact tests, effect sizes, and what a number of runs can show.
+"""Statistics for few seeds and few places: exact tests, effects, and what a number of runs can show.
 
 The Mann-Whitney test's outcomes (Mann and Whitney, 1947), Holm's step-down correction (1979), Vargha and
 Delaney's effect size (2000) with Newcombe's interval (2006), the test's power, and the uncertainty of a
@@ -15,6 +15,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
+# Chance to find an effect, at which a number of places counts as enough.
+POWER = 0.8
 # Number of non-matching pairs in each of UBC PhotoTour's test sets.
 NEGATIVES = 50_000
 
@@ -179,3 +181,96 @@ def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
     pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
     few = 1 - 3 / (4 * (2 * runs - 2) - 1)
     return (few * (compared["higher_mean"] - compared["lower_mean"]) / pooled).rename("effect")
+
+
+def effect_by_place(cells: pd.DataFrame) -> pd.Series:
+    """Return a comparison's effect at each place to train on: the mean over the places tested on.
+
+    Args:
+        cells: (train place, test place) differences of log FPR95 or of points; NaN where a network was
+            not tested, such as on its own place.
+    """
+    return cells.mean(axis=1).dropna()
+
+
+def student_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return Student's interval of the mean of (n,) values, n at least 2.
+
+    Where all values are equal it has no width; scipy's is NaN there.
+    """
+    values = np.asarray(values, float)
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    reach = scipy.stats.t.ppf((1 + confidence) / 2, len(values) - 1) * error
+    return float(values.mean() - reach), float(values.mean() + reach)
+
+
+def jackknife(cells: pd.DataFrame) -> tuple[float, float]:
+    """Compute a 95% interval of the mean effect at other places, by leaving out one place at a time.
+
+    A place is left out as the one to train on and the one to test on at once. The interval of
+    `effect_by_place` takes the test places for given: effects that depend on the test place are the same
+    for all its values. Here they count (Quenouille, 1956; Tukey, 1958).
+
+    Args:
+        cells: as in `effect_by_place`; two train places at least.
+    """
+    places = effect_by_place(cells).index
+    n = len(places)
+    mean = effect_by_place(cells).mean()
+    without = []
+    for place in places:
+        others = cells.drop(index=place).drop(columns=place, errors="ignore")
+        without.append(effect_by_place(others).mean())
+    pseudo = n * mean - (n - 1) * np.array(without)
+    low, high = student_interval(pseudo)
+    # About the mean itself, which that of the pseudo-values differs from where places weigh unequally.
+    shift = mean - pseudo.mean()
+    return float(low + shift), float(high + shift)
+
+
+def chance_to_find(effect: float, spread: float, places: int) -> float:
+    """Return the power of a two-sided t-test at 5% on the effects at so many places.
+
+    Args:
+        effect: the mean effect that is to be found.
+        spread: standard deviation of the effects at single places.
+        places: two or more.
+    """
+    # scipy's noncentral F is wrong at 0, where it is F itself.
+    if effect == 0:
+        return 1 - CONFIDENCE
+    # The square of a noncentral t is a noncentral F.
+    beyond = scipy.stats.f.ppf(CONFIDENCE, 1, places - 1)
+    return float(scipy.stats.ncf.sf(beyond, 1, places - 1, places * (effect / spread) ** 2))
+
+
+def places_needed(effect: float, spread: float, most: int = 1000) -> int | None:
+    """Return the fewest places at which an effect is found with a chance of `POWER`; None above `most`.
+
+    Args:
+        effect: the one to find, such as the printed one; never the one observed, which luck has made.
+        spread: standard deviation of the effects at single places.
+        most: how many places are tried.
+    """
+    if chance_to_find(effect, spread, most) < POWER:
+        return None
+    low, high = 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = chance_to_find(effect, spread, middle) >= POWER
+        low, high = (low, middle) if found else (middle, high)
+    return high
+
+
+def detectable(spread: float, places: int) -> float:
+    """Return the smallest effect that is found at so many places with a chance of `POWER`.
+
+    Args:
+        spread: standard deviation of the effects at single places.
+        places: two or more.
+    """
+    return float(
+        scipy.optimize.brentq(
+            lambda effect: chance_to_find(effect, spread, places) - POWER, 0, 100 * spread
+        )
+    )

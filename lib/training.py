@@ -11,6 +11,7 @@ import os
 import pickle
 import struct
 import time
+import warnings
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from lib import parts
 from lib.data.patchset import PatchSet
 from lib.files import write_bytes
 from lib.losses.descriptions import Descriptions, descriptions
+from lib.objective import MOST_ALONE
 from lib.objective import build as build_objective
 from lib.profiles import Profile
 from lib.recipes import Budget, Recipe
@@ -63,9 +65,9 @@ class Trained:
         stages: for each fraction of training that the profile names, the tensors by part and name
             ("model/features.0.weight", …), including the state of losses and samplers; on the CPU.
         curve: by name, a value for each stretch of steps: "step", "loss" (unweighted batch mean),
-            "d_pos" and "d_neg" (means, at the loss's power), "zero_share" (share of triplets without
-            loss), "two_share" (share of classes with two candidates, which leave nothing to choose),
-            and for AdaSample "exponent" (λ / L_avg).
+            "d_pos" and "d_neg" (means, at the loss's power), "alone_share" (share of pairs without a
+            negative), "zero_share" (share of triplets without loss), "two_share" (share of classes with
+            two candidates, which leave nothing to choose), and for AdaSample "exponent" (λ / L_avg).
         epochs: by test set, the values that ``evaluate`` returned at the end of each epoch.
         seconds: wall-clock time, including that before any resumption.
     """
@@ -172,7 +174,7 @@ def train(
         batch = batches.draw(budget.batch_pairs, generator)
         choice, described = network.pairs(batch, sampler, generator)
         triplets = objective.triplets(described)
-        losses = objective.loss(triplets)
+        losses = objective.losses(triplets)
         weights = weigh(choice) if weigh else None
         minimised = objective.total(losses, described, weights)
 
@@ -187,6 +189,7 @@ def train(
             "loss": losses.detach().mean(),
             "d_pos": triplets.positive.detach().mean(),
             "d_neg": triplets.negative.detach().mean(),
+            "alone_share": (~triplets.negatives.found).float().mean(),
         }
         for part in (batch, *named.values()):
             observed |= getattr(part, "seen", {})
@@ -312,6 +315,12 @@ def _close_stretch(
             raise FloatingPointError(
                 f"{recipe.label}, seed {seed}: the loss is {value} at step {progress.step}; "
                 "take a lower learning rate"
+            )
+        if name == "alone_share" and value > MOST_ALONE:
+            warnings.warn(
+                f"{recipe.label}, seed {seed}: {value:.0%} of the pairs have no negative up to step "
+                f"{progress.step}, because the descriptors have nearly collapsed",
+                stacklevel=2,
             )
         progress.curve.setdefault(name, []).append(value)
 

@@ -1,7 +1,7 @@
 """Speed of what the study spends its time on.
 
-``python tests/speed_training.py [--device cuda] [--threads N]``. Not a test. The alternatives
-take turns within one process, since machines are shared.
+``python tests/speed_training.py [--device cuda] [--threads N] [--profile NAME]``. Not a test. The
+alternatives take turns within one process, since machines are shared.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from lib import parts, profiles, recipes
+from lib.bfloat16 import fast_convolutions
 from lib.data.patchset import PatchSet
 from lib.data.sources import open_source
 from lib.losses.descriptions import drawn
@@ -43,16 +44,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=joblib.cpu_count(), help="default: all cores")
+    parser.add_argument("--profile", default="standard", help="whose width and precision are timed")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     machine = torch.cuda.get_device_name() if args.device.startswith("cuda") else "CPU"
+    size = replace(sized(args.profile), threads=args.threads)
     print(
-        f"{machine}, {args.threads} threads, torch {torch.__version__}, {PAIRS} pairs a step, full width"
+        f"{machine}, {args.threads} threads, torch {torch.__version__}, {PAIRS} pairs a step, "
+        f"width {size.width:g}, {size.precision}"
     )
-    size = replace(sized("standard"), threads=args.threads)
     plain = replace(size, precision="float32", channels_last=False, compile=False)
-    with tempfile.TemporaryDirectory() as folder:
-        patches = open_source("mini", Path(folder), size.mini).load("mini-a")
+    with tempfile.TemporaryDirectory() as folder, fast_convolutions(args.device):
+        patches = open_source("free", Path(folder)).load("banana")
         training_step(size, plain, patches, args.device)
         adasample_step(size, patches, args.device)
         dsm_loss(patches, args.device)
@@ -61,10 +64,10 @@ def main() -> None:
 
 
 def training_step(size: Profile, plain: Profile, patches: PatchSet, device: str) -> None:
-    """The standard profile's step against the plain form: float32, contiguous NCHW, eager."""
+    """The profile's step against the plain form: float32, contiguous NCHW, eager."""
     recipe = recipes.find("hardnet_aug_gen")
     steps = {
-        "standard profile": lambda: step_seconds(recipe, size, patches, device),
+        "the profile": lambda: step_seconds(recipe, size, patches, device),
         "plain form": lambda: step_seconds(recipe, plain, patches, device),
     }
     show(

@@ -33,6 +33,7 @@ IMPORTED = {
     "IPython": "ipython",
     "PIL": "pillow",
     "pre_commit": "pre-commit",
+    "pytorch_metric_learning": "pytorch-metric-learning",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.analysis import distance_histogram
-from lib.benchmarks.fpr95 import fpr95, measure
+from lib.benchmarks.fpr95 import fpr95, fpr95_of_points, measure
+from lib.benchmarks.pair_distances import count_within, distances_between
 from lib.benchmarks.subject import Subject, describe
-from lib.data.patchset import LabelledPairs, PatchSet
+from lib.data.patchset import LabelledPairs, PatchSet, one_patch_a_point
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
     lambda pairs: {m for _, m in pairs} == {True, False}
@@ -189,3 +190,82 @@ def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
         for d in distances[kind]:
             counts[min(int(d / edges[-1] * 80), 79)] += 1
         assert np.abs(histogram[name] - counts).sum() <= 2  # rounding at an edge moves a pair by one bin
+
+
+# All pairs of different points, one patch each
+
+
+def all_pairs(count: int) -> tuple[list[int], list[int]]:
+    pairs = [(one, other) for one in range(count) for other in range(one + 1, count)]
+    return tuple(map(list, zip(*pairs, strict=True)))
+
+
+@given(seed=st.integers(0, 2**31), points=st.integers(2, 12), is_binary=st.booleans())
+def test_all_pairs_of_points_give_the_rate_of_their_written_list(seed, points, is_binary):
+    """Few values a number, so that many distances are tied with the threshold."""
+    random = np.random.default_rng(seed)
+    descriptors = random.integers(0, 3, (2 * points, 3)).astype(np.float32)
+    if is_binary:
+        descriptors = random.integers(0, 256, (2 * points, 1), dtype=np.uint8)
+    first, second = np.arange(0, 2 * points, 2), np.arange(1, 2 * points, 2)
+    representatives = random.choice([0, 1], points) + first
+    left, right = (representatives[side] for side in all_pairs(points))
+    listed = LabelledPairs(
+        np.r_[first, left], np.r_[second, right], np.arange(points + len(left)) < points
+    )
+    patches = np.arange(2 * points)
+    written = PatchSet("written", patches, patches // 2, None, listed)
+    expected = fpr95(*Subject(lambda used: descriptors[used]).pair_distances(written))
+    assert fpr95_of_points(descriptors, first, second, representatives) == expected
+
+
+def test_pairs_across_two_descriptions_count_in_both_orders_and_never_a_point_with_itself():
+    random = np.random.default_rng(0)
+    first, second = random.normal(size=(2, 30, 4))
+    distances = np.linalg.norm(first[:, None] - second[None], axis=2)
+    different = ~np.eye(30, dtype=bool)
+    for limit in (distances[3, 8], distances[5, 5]):
+        closer, tied = count_within(first, second, limit)
+        assert closer == (distances[different] < limit).sum()
+        assert tied == (distances[different] == limit).sum()
+
+
+@pytest.mark.parametrize("length", [1e-6, 1.0, 1e6])
+def test_a_pair_at_the_distance_is_neither_closer_nor_farther_whatever_the_product_rounds_to(length):
+    """Far from the origin, ‖x‖² + ‖y‖² − 2 x·y loses digits that x − y keeps."""
+    rows = length * (1 + 1e-4 * np.random.default_rng(1).normal(size=(60, 16)))
+    sides = tuple(map(np.array, all_pairs(60)))
+    distances = np.sort(distances_between(rows, rows, sides))
+    for rank in (0, 500, 1769):
+        assert count_within(rows, rows, distances[rank]) == (rank, 1)
+
+
+def test_blocks_of_rows_change_no_count(monkeypatch):
+    rows = np.random.default_rng(2).normal(size=(50, 8))
+    whole = count_within(rows, rows, 3.5), count_within(rows, rows + 0, 3.5)
+    monkeypatch.setattr("lib.benchmarks.pair_distances._BLOCK", 350)
+    assert (count_within(rows, rows, 3.5), count_within(rows, rows + 0, 3.5)) == whole
+
+
+def test_every_point_has_one_patch_drawn_among_all_of_its_own():
+    points = np.array([2, 0, 0, 1, 2, 2, 0])
+    drawn = np.stack([one_patch_a_point(points, seed) for seed in range(60)])
+    assert (points[drawn] == [0, 1, 2]).all()
+    assert set(drawn[:, 0]) == {1, 2, 6}
+    assert set(drawn[:, 2]) == {0, 4, 5}
+
+
+def test_a_set_of_points_takes_all_their_pairs():
+    patch_set = replace(labelled(4), representatives=np.arange(0, 20, 2))
+    match = patch_set.pairs.match
+    first, second = patch_set.pairs.first[match], patch_set.pairs.second[match]
+    descriptors = mean_and_spread(patch_set.patches)
+    rate = fpr95_of_points(descriptors, first, second, np.arange(0, 20, 2))
+    assert measure(Subject(mean_and_spread), patch_set)["expected"] == rate.expected
+
+
+def test_one_point_or_no_matching_pair_is_refused():
+    descriptors = np.eye(3, dtype=np.float32)
+    for pairs, representatives in ((([0], [1]), [0]), (([], []), [0, 1])):
+        with pytest.raises(ValueError, match="patches of two points"):
+            fpr95_of_points(descriptors, *map(np.array, pairs), np.array(representatives))

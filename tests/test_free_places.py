@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import Path
 
 import pycolmap
 import pytest
 
-from lib.data.scenes.places import image_files, read_places
+from lib.data import states
+from lib.data.scenes.places import MOST_SHARED, image_files, read_places, shared_matches
 from lib.data.sources import FREE_PLACES, open_source
-from lib.data.synthetic import SyntheticSize
 from lib.data.whole_images import CITIES
 
 PLACES = ("banana", "conch", "boruszyn", "caliterra")
@@ -19,6 +21,23 @@ def test_three_places_are_trained_and_tested_on_and_one_is_for_searches() -> Non
     places = read_places(FREE_PLACES)
     assert places.train_and_test == ("banana", "conch", "boruszyn")
     assert places.reserve == ("caliterra",)
+
+
+def test_the_written_matches_between_the_places_are_of_these_files_and_show_no_two_to_be_one() -> None:
+    written = json.loads((FREE_PLACES / "shared.json").read_text())
+    files = states.of_files(FREE_PLACES, ["*/cameras/**/*", "*/sparse/**/*"], sized=["*/images/*"])
+    assert written["files"] == states.digest(files)
+    assert {frozenset(pair) for *pair, _ in written["matches"]} == {
+        frozenset(pair) for pair in itertools.combinations(PLACES, 2)
+    }
+    assert max(count for *_, count in written["matches"]) <= MOST_SHARED
+
+
+def test_the_written_matches_are_what_is_measured() -> None:
+    written = json.loads((FREE_PLACES / "shared.json").read_text())["matches"]
+    images = {place: image_files(FREE_PLACES / place) for place in ("banana", "caliterra")}
+    [measured] = shared_matches(images)
+    assert [*measured] in written
 
 
 def test_they_are_small_enough_for_a_repository() -> None:
@@ -41,7 +60,7 @@ def test_a_licence_stands_beside_the_photographs(place: str) -> None:
 
 
 def test_whole_images_show_no_place_that_compared_networks_are_trained_on(tmp_path: Path) -> None:
-    source = open_source("free", tmp_path, SyntheticSize())
+    source = open_source("free", tmp_path)
     for kind in ("eth", "imc"):
         scenes = source.load(source.own_images.name(kind))
         assert {scene.name for scene in scenes} == {"conch", "boruszyn"}

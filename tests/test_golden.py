@@ -21,15 +21,8 @@ AFTERWARDS = "and write the values anew: python tests/golden.py"
 CASES = [(kind, name) for kind in golden.FILES for name in golden.names(kind)]
 
 
-# The reference's numbers on BRISK are those of the detector that OpenCV's has replaced. Once they are
-# measured again, the version in MEASURES is raised and this case holds.
-BEFORE_OPENCV = "matches_on_brisk"
-
-
 @pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{kind}: {name}" for kind, name in CASES])
-def test_a_case_has_its_golden_values(kind: str, name: str, request: pytest.FixtureRequest) -> None:
-    if name == BEFORE_OPENCV:
-        request.applymarker(pytest.mark.xfail(reason="to be measured again", strict=True))
+def test_a_case_has_its_golden_values(kind: str, name: str) -> None:
     held = golden.read(kind).get(name)
     assert held, f"{name!r} has no golden values: python tests/golden.py"
     assert held["digest"] == golden.digest(held["version"], held["values"]), (

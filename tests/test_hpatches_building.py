@@ -158,8 +158,8 @@ def test_the_proportions_are_the_fitted_ones():
 # Detections
 
 
-@pytest.mark.parametrize(("detector", "contrast"), [("hessian", 0.24), ("dog", 0.086)])
-def test_a_blob_is_detected_from_the_contrast_that_vlfeat_asks_for(detector, contrast):
+@pytest.mark.parametrize(("detector", "contrast"), [("hessian", 0.175), ("dog", 0.086)])
+def test_a_blob_is_detected_from_the_contrast_of_the_threshold(detector, contrast):
     y, x = np.mgrid[:120, :160]
     blob = np.exp(-((x - 80) ** 2 + (y - 60) ** 2) / (2 * 3.0**2))
     for share, expected in ((0.85, False), (1.15, True)):
@@ -183,12 +183,57 @@ def test_corners_are_found_by_harris():
 def test_detections_are_in_total_order_wholly_inside_and_no_finer_than_asked():
     keypoints = detect(blobs())
     assert set(np.unique(keypoints.detector)) == {0, 1, 2}
-    keys = np.column_stack([keypoints.position, keypoints.scale, keypoints.detector])
+    keys = np.column_stack([keypoints.detector, keypoints.scale, keypoints.position])
     assert [tuple(row) for row in keys] == sorted(tuple(row) for row in keys)
     assert keypoints.scale.min() >= SMALLEST_SCALE
     radius = MAGNIFICATION * keypoints.scale[:, None]
     assert (keypoints.position - radius).min() >= 0
     assert (keypoints.position + radius - [SHAPE[1] - 1, SHAPE[0] - 1]).max() <= 0
+
+
+def test_hessian_and_harris_have_the_scales_of_the_two_inner_levels_of_each_octave():
+    keypoints = detect(blobs((300, 400), 90))
+    levels = 3 * np.log2(keypoints.scale[keypoints.detector < DETECTORS.index("dog")] / 1.6)
+    assert np.abs(levels - levels.round()).max() < 1e-6
+    assert set(levels.round().astype(int)) >= {1, 2, 4, 5}
+    assert set(levels.round().astype(int) % 3) == {1, 2}
+
+
+def test_an_extremum_of_both_levels_of_an_octave_has_the_scale_of_the_stronger():
+    """The Hessian of a Gaussian blob is strongest at the blob's own scale."""
+    y, x = np.mgrid[:120, :160]
+    for size, expected in ((1.8, 1), (2.9, 2), (3.6, 4), (5.6, 5)):
+        blob = 60 + 150 * np.exp(-((x - 80) ** 2 + (y - 60) ** 2) / (2 * size**2))
+        keypoints = detect(blob.round().astype(np.uint8))
+        centred = np.linalg.norm(keypoints.position - [80, 60], axis=1) < 0.5
+        scales = keypoints.scale[centred & (keypoints.detector == DETECTORS.index("hessian"))]
+        assert np.abs(scales - 1.6 * 2 ** (expected / 3)).min() < 1e-6
+        # Levels of one octave are not both there.
+        octaves = (np.log2(scales / 1.6) + 1e-6).astype(int)
+        assert len(set(octaves)) == len(octaves)
+
+
+def test_minima_are_detected_too():
+    """Where four squares of a chessboard meet, the Hessian's determinant has its minimum."""
+    image = np.full((120, 160), 60, np.uint8)
+    image[:60, :80] = image[60:, 80:] = 200
+    keypoints = detect(image)
+    hessian = keypoints[keypoints.detector == DETECTORS.index("hessian")]
+    assert np.linalg.norm(hessian.position - [79.5, 59.5], axis=1).min() < 0.1
+
+
+def test_of_a_cluster_the_hessians_finest_and_leftmost_is_kept():
+    keypoints = detect(blobs())
+    radius = MAGNIFICATION * keypoints.scale
+    kept = keypoints[thin(keypoints)]
+    keys = [tuple(row) for row in np.column_stack([kept.detector, kept.scale, kept.position])]
+    assert keys == sorted(keys)
+    for index in np.flatnonzero(keypoints.detector == 0):
+        distance = np.linalg.norm(keypoints.position - keypoints.position[index], axis=1)
+        overlapping = disc_overlap(radius, radius[index], distance) > 0.5
+        # No Harris or DoG region is kept where it overlaps a Hessian one.
+        later = {tuple(row) for row in keypoints.position[overlapping & (keypoints.detector > 0)]}
+        assert not later & {tuple(row) for row in kept.position[kept.detector > 0]}
 
 
 def test_detections_do_not_depend_on_the_number_of_threads():
@@ -216,25 +261,23 @@ def test_an_image_with_no_room_or_nothing_in_it_has_no_detections(shape):
 
 
 @given(seed=seeds, count=st.integers(1, 80), spread=st.floats(1, 150))
-def test_no_selected_pair_overlaps_by_half_and_each_rejected_frame_overlaps_one(seed, count, spread):
+def test_the_first_of_each_cluster_of_overlapping_regions_is_kept(seed, count, spread):
     rng = np.random.default_rng(seed)
     frames = frames_at(spread * rng.normal(size=(count, 2)), np.exp(rng.uniform(0.5, 3, count)))
-    selected = thin(frames, rng)
     distance = np.linalg.norm(frames.position[:, None] - frames.position[None], axis=2)
     radius = MAGNIFICATION * frames.scale
     overlap = disc_overlap(radius[:, None], radius[None], distance)
-    mutual = overlap[np.ix_(selected, selected)]
-    assert mutual[~np.eye(len(selected), dtype=bool)].max(initial=0) <= 0.5
-    rejected = np.setdiff1d(np.arange(count), selected)
-    assert (overlap[np.ix_(rejected, selected)].max(axis=1, initial=0) > 0.5).all()
+    # Each takes over the first index of those it overlaps, until nothing changes.
+    first = np.arange(count)
+    for _ in range(count):
+        first = np.where(overlap > 0.5, first, count).min(axis=1)
+    np.testing.assert_array_equal(thin(frames), np.unique(first))
 
 
-def test_one_frame_of_a_cluster_is_kept_at_random():
-    cluster = frames_at([[10, 10], [10.1, 10], [10, 10.1]], 4)
-    selected = [thin(cluster, np.random.default_rng(seed)).tolist() for seed in range(60)]
-    counts = [selected.count([index]) for index in range(3)]
-    assert sum(counts) == 60
-    assert min(counts) >= 8
+def test_a_chain_of_overlapping_regions_is_one_cluster():
+    """The ends do not overlap, but each does its neighbour."""
+    chain = frames_at([[10, 10], [14, 10], [18, 10], [90, 10]], 4)
+    assert thin(chain).tolist() == [0, 3]
 
 
 # Inside the images

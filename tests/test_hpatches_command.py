@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -83,12 +85,18 @@ def test_numbers_go_to_a_file_in_a_new_folder(
     assert "ties" not in stdout
 
 
+def copies(described: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each file of descriptors, and the path of its changed copy."""
+    for path in described.rglob("*.csv"):
+        copy = folder / path.relative_to(described)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        yield path, copy
+
+
 def test_the_share_of_retrieval_due_to_ties_is_printed(
     data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in described.rglob("*.csv"):
-        copy = tmp_path / path.relative_to(described)
-        copy.parent.mkdir(exist_ok=True)
+    for path, copy in copies(described, tmp_path):
         copy.write_text("0.6,0.8\n" * len(path.read_text().splitlines()))
     assert hpatches.main(["score", str(data), str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -122,3 +130,51 @@ def test_a_wrong_delimiter_gives_a_short_error(
     assert str(described / "i_one") in line
     assert line.endswith("; or name another delimiter")
     assert len(line) < len(str(described)) + 150
+
+
+def scores(data: Path, folder: Path, tmp_path: Path, *options: str) -> dict[str, float]:
+    path = tmp_path / "numbers.json"
+    assert hpatches.main(["score", str(data), str(folder), "--json", str(path), *options]) == 0
+    return json.loads(path.read_text())
+
+
+def refusal(data: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert hpatches.main(["score", str(data), str(folder)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_packed_descriptors_of_describe_are_scored_as_the_bits_that_they_are(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "orb"
+    assert hpatches.main(["describe", str(data), str(out), "--descriptor", "orb"]) == 0
+    numbers = scores(data, out, tmp_path)
+    # The same CSVs as another program leaves them.
+    (out / "format.json").unlink()
+    assert "say --packed if" in refusal(data, out, capsys)
+    assert scores(data, out, tmp_path, "--packed") == numbers
+    assert scores(data, out, tmp_path, "--no-packed") != numbers
+
+
+def test_sift_in_whole_numbers_is_scored_as_plain_numbers_on_request(
+    data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "opencv"
+    for path, copy in copies(described, folder):
+        whole = (512 * np.loadtxt(path, delimiter=",")).round().clip(0, 255)
+        # The form of the benchmark's own program for OpenCV's SIFT.
+        np.savetxt(copy, whole, delimiter=",", fmt="%10.5f")
+    assert "or --no-packed if they are plain numbers, as SIFT's are" in refusal(data, folder, capsys)
+    plain = scores(data, folder, tmp_path, "--no-packed")
+    exact = scores(data, described, tmp_path)
+    assert plain["matching"] == pytest.approx(exact["matching"], abs=5)
+
+
+def test_descriptors_written_with_a_row_index_are_refused(
+    data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path, copy in copies(described, tmp_path):
+        pd.read_csv(path, header=None).to_csv(copy, header=False)
+    line = refusal(data, tmp_path, capsys)
+    assert f"{tmp_path / 'i_one' / 'ref.csv'}: column 1 of 129 numbers the rows" in line

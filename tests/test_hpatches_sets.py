@@ -31,10 +31,10 @@ SMALL = SequencesSize(
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> HPatchesSets:
-    """Embedded sets of three photographs, generated."""
-    photographs = packaged_photographs()["homography"][:3]
-    sets = HPatchesSets("mini-hp", tmp_path_factory.mktemp("data"), SMALL, photographs)
-    sets.load("mini-hp-full")
+    """Sets of three photographs, generated."""
+    photographs = packaged_photographs()[:3]
+    sets = HPatchesSets("free-hp", tmp_path_factory.mktemp("data"), SMALL, photographs)
+    sets.load("free-hp-full")
     return sets
 
 
@@ -47,10 +47,10 @@ def real(made: HPatchesSets, tmp_path: Path) -> Path:
 
 
 def test_a_split_tests_on_tasks_and_trains_on_classes_of_sixteen(made: HPatchesSets) -> None:
-    split, patch_set = made.load("mini-hp-a"), made.load("mini-hp-a-train")
+    split, patch_set = made.load("free-hp-a"), made.load("free-hp-a-train")
     assert isinstance(split, HPatchesSplit)
     assert isinstance(patch_set, PatchSet)
-    assert (split.name, patch_set.name) == ("mini-hp-a", "mini-hp-a-train")
+    assert (split.name, patch_set.name) == ("free-hp-a", "free-hp-a-train")
     assert len(split.tasks.positives) > 0
     classes, sizes = np.unique(patch_set.point_ids, return_counts=True)
     assert set(sizes) == {16}
@@ -64,7 +64,7 @@ def test_generated_patches_are_decoded_once_and_a_releases_each_time(
     sets = HPatchesSets("hpatches", tmp_path / "cache", SMALL, real=real)
     ours, theirs = (item.load(f"{item.stem}-full").sequences[0] for item in (made, sets))
     np.testing.assert_array_equal(ours.patches("e2"), theirs.patches("e2"))
-    again = next(item for item in made.load("mini-hp-full").sequences if item.name == ours.name)
+    again = next(item for item in made.load("free-hp-full").sequences if item.name == ours.name)
     assert again.patches("e2") is ours.patches("e2")
     assert theirs.patches("e2") is not theirs.patches("e2")
     with pytest.raises(ValueError, match="read-only"):
@@ -100,7 +100,7 @@ def test_images_are_the_sequences_of_the_patches_and_a_release_has_none(
 def real_source(real: Path, tmp_path: Path) -> Source:
     for name in ("liberty", "notredame", "yosemite"):
         (real / name).mkdir()
-    return open_source(str(real), tmp_path / "data", find("quick").mini, SMALL)
+    return open_source(str(real), tmp_path / "data", SMALL)
 
 
 def test_a_study_without_the_release_leaves_out_what_needs_it(
@@ -140,15 +140,15 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
         stages=(1.0,),
         sequences=SMALL,
     )
-    source = replace(open_source("mini", made.folder, profile.mini, SMALL), own_hpatches=made)
+    source = replace(open_source("free", made.folder, SMALL), own_hpatches=made)
     opened = replace(open_study(), profile=profile, source=source)
     opened = replace(opened, results=tmp_path_factory.mktemp("results"), reading=False)
-    tested = {"hpatches": ["mini-hp-a"]}
+    tested = {"hpatches": ["free-hp-a"]}
     [request] = requests_of(
         opened,
         ["adasample_aug_gen"],
         seeds=[0],
-        places=["mini-hp-a-train"],
+        places=["free-hp-a-train"],
         measures=tested,
         tested=False,
     )
@@ -157,7 +157,7 @@ def trained(made: HPatchesSets, tmp_path_factory: pytest.TempPathFactory) -> tup
 
 def test_a_network_trains_on_classes_of_sixteen_and_is_measured_in_all_tasks(trained) -> None:
     opened, _, name = trained
-    measured = opened.store.find(name).metrics["hpatches", "mini-hp-a"]["values"]
+    measured = opened.store.find(name).metrics["hpatches", "free-hp-a"]["values"]
     assert {"verification", "matching", "retrieval", "retrieval.pools"} <= set(measured)
     assert all(0 <= value <= 100 for value in measured.values())
 
@@ -173,10 +173,10 @@ def test_other_test_data_costs_an_evaluation_and_other_training_data_a_training(
             Source, "digest", lambda own, asked: "0" * 8 if asked == changed else digest(own, asked)
         )
 
-    with_other("mini-hp-a")
-    assert run.lacks(request, opened.source) == [("hpatches", "mini-hp-a")]
+    with_other("free-hp-a")
+    assert run.lacks(request, opened.source) == [("hpatches", "free-hp-a")]
     assert name_of(opened, request) == name
-    with_other("mini-hp-a-train")
+    with_other("free-hp-a-train")
     assert run.lacks(request, opened.source) == []
     assert name_of(opened, request) != name
 
@@ -191,6 +191,6 @@ def test_written_descriptors_score_as_they_were_measured(
     assert sorted(p.name for p in (out / "v_coins").iterdir()) == sorted(f"{f}.csv" for f in FILES)
     score = ["score", str(made.root), str(out), "--split", "a", "--json", str(numbers)]
     assert hpatches.main(score) == 0
-    measured = opened.store.find(name).metrics["hpatches", "mini-hp-a"]["values"]
+    measured = opened.store.find(name).metrics["hpatches", "free-hp-a"]["values"]
     assert json.loads(numbers.read_text()) == pytest.approx(measured, abs=1e-5)
     assert f"{measured['matching']:.2f}" in capsys.readouterr().out

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Request, str]:
     """A small study, a request, and its run."""
     study = open_small(tmp_path_factory.mktemp("results"))
-    [request] = requests_of(study, ["hardnet"], seeds=[0], probes={"distance_histogram": ["mini-b"]})
+    [request] = requests_of(study, ["hardnet"], seeds=[0], probes={"distance_histogram": ["small-b"]})
     return study, request, make_one(study, request)
 
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_is_set_aside_and_made_again(
     assert f"{name}{suffix}.damaged" in {path.name for path in study.store.folder.iterdir()}
     assert "set aside as" in capfd.readouterr().err
     after = study.store.find(name)
-    assert after.metrics["fpr95", "mini-b"]["values"] == before.metrics["fpr95", "mini-b"]["values"]
+    assert after.metrics["fpr95", "small-b"]["values"] == before.metrics["fpr95", "small-b"]["values"]
     assert study.store.weights_path(name).read_bytes() == weights
 
 
@@ -308,7 +308,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_made(
 def test_a_number_that_is_not_finite_is_not_recorded(empty: tuple[Study, Request, str]) -> None:
     study, _, name = empty
     with pytest.raises(ValueError, match="not JSON compliant"):
-        study.store.write(name, {"metrics": {"mini-a": {"fpr95": float("nan")}}})
+        study.store.write(name, {"metrics": {"small-a": {"fpr95": float("nan")}}})
     assert study.store.find(name) is None
 
 
@@ -319,5 +319,5 @@ def test_a_run_is_named_by_its_seed_and_the_content_of_its_train_set(
     config = configuration(request, study.source)
     assert identity(config) == name
     assert identity(configuration(replace(request, seed=1), study.source)) != name
-    other = replace(request, train="mini-b")
+    other = replace(request, train="small-b")
     assert configuration(other, study.source)["train"] != config["train"]

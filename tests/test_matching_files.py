@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,20 +17,18 @@ import h5py
 import numpy as np
 import pycolmap
 import pytest
+from known_walls import Arrangement, greys, plan_wall, render_views
 from PIL import Image, ImageFile
-from skimage import data
 from small_files import interrupted
 from test_matching_keypoints import texture
 
 from lib.commands import describe as command
 from lib.data import images as reading
+from lib.data.colmap import mapped
 from lib.data.images import read_grey
-from lib.data.synthetic import SyntheticSize
-from lib.data.synthetic.imaging import render_view
-from lib.data.synthetic.scenes import plan_site
 from lib.features import files
 from lib.features.detectors import Detector
-from lib.features.folder import Settings, describe_and_match, photographs
+from lib.features.folder import Settings, describe_and_match, photographs, stated_camera
 from lib.features.matches import match
 from lib.features.networks import describe, find
 from lib.features.patches import Features
@@ -305,6 +304,46 @@ def test_a_stopped_run_resumes_to_the_same_bits(
     )
 
 
+def flipped(part: Path) -> None:
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+
+
+def emptied(part: Path) -> None:
+    part.write_bytes(b"")
+
+
+def a_folder(part: Path) -> None:
+    part.unlink()
+    part.mkdir()
+
+
+@pytest.mark.parametrize("damage", [flipped, emptied, a_folder])
+def test_a_damaged_part_is_set_aside_and_its_image_described_anew(
+    images: Path,
+    out: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], None],
+) -> None:
+    argv = ["folder", str(images), str(tmp_path / "again"), "--descriptor", "sift", "--most", "150"]
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_pairs", stop_now)
+        assert command.main([*argv, "--ratio", "0.9"]) == 130
+    first, _ = sorted((tmp_path / "again" / "parts").iterdir())
+    damage(first)
+    capsys.readouterr()
+    assert command.main([*argv, "--ratio", "0.9"]) == 0
+    assert capsys.readouterr().out.count("was damaged: ") == 1
+    assert (tmp_path / "again" / "features.h5").read_bytes() == (out / "features.h5").read_bytes()
+
+
+def stop_now(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_ctrl_c_during_description_prints_a_line_and_keeps_descriptors(
     images: Path, tmp_path: Path
 ) -> None:
@@ -314,13 +353,36 @@ def test_ctrl_c_during_description_prints_a_line_and_keeps_descriptors(
     out = tmp_path / "out"
     options = ["folder", str(tmp_path / "images"), str(out), "--descriptor", "sift", "--threads", "1"]
     # Files that are still being written have other names.
-    described = partial(out.glob, "parts/" + 64 * "?" + ".h5")
+    described = partial(out.glob, "parts/" + 64 * "?" + ".part")
     status, stdout, stderr = interrupted(["lib.commands.describe", *options], lambda: [*described()])
     assert (status, stderr) == (130, "")
     assert stdout.startswith("\nStopped. ")
     assert len(stdout.splitlines()) == 2
     assert sorted(path.name for path in out.iterdir()) == ["describe.json", "parts"]
     assert [*described()], "what was described is kept"
+
+
+def test_photographs_in_linked_folders_are_seen_and_what_is_passed_over_is_said(
+    images: Path, tmp_path: Path
+) -> None:
+    folder, elsewhere = tmp_path / "all", tmp_path / "elsewhere"
+    for path in (folder / "a.png", folder / ".thumbnails" / "a.png", folder / "@eaDir" / "a.png"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(images / "one.png", path)
+    (folder / "masks").mkdir()
+    shutil.copy(images / "one.png", folder / "masks" / "a.png.png")
+    elsewhere.mkdir()
+    shutil.copy(images / "one.png", elsewhere / "b.png")
+    (folder / "linked").symlink_to(elsewhere)
+    (folder / "round").symlink_to(folder)
+    sizes, passed_over = photographs(folder)
+    assert [*sizes] == ["a.png", "linked/b.png"]
+    assert passed_over == {
+        ".thumbnails": "is hidden or generated",
+        "@eaDir": "is hidden or generated",
+        "masks/a.png.png": "has the name of a mask of a.png",
+        "round": "is the same folder as .",
+    }
 
 
 def test_a_known_camera_is_written(images: Path, tmp_path: Path) -> None:
@@ -335,10 +397,29 @@ def test_a_known_camera_is_written(images: Path, tmp_path: Path) -> None:
         assert camera.model.name == "PINHOLE"
         assert camera.params.tolist() == [210, 220, 100, 120]
         assert camera.has_prior_focal_length
+        assert stated_camera(out) == "PINHOLE,210.0,220.0,100.0,120.0"
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_known_camera_stays_as_it_is_and_another_is_refined(tmp_path: Path, keeps: bool) -> None:
+    path = tmp_path / "database.db"
+    options = pycolmap.SyntheticDatasetOptions(
+        num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=6, num_points3D=100
+    )
+    with pycolmap.Database.open(path) as database:
+        pycolmap.synthesize_dataset(options, database)
+        (camera,) = database.read_all_cameras()
+        true = camera.focal_length
+        camera.focal_length = 1.05 * true
+        camera.has_prior_focal_length = True
+        database.update_camera(camera)
+    model = mapped(path, tmp_path, keep_cameras=keeps)
+    (camera,) = model.cameras.values()
+    assert camera.focal_length == pytest.approx((1.05 if keeps else 1) * true, rel=1e-3)
 
 
 def test_the_largest_of_several_models_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(_: Path, out: Path, __: Path) -> None:
+    def build(_: Path, out: Path, __: Path, ___: bool) -> None:
         for number, (images, points) in enumerate([(3, 20), (5, 20), (5, 40)]):
             options = pycolmap.SyntheticDatasetOptions(
                 num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=images, num_points3D=points
@@ -400,6 +481,7 @@ def test_names_with_spaces_and_dots_are_read_from_a_file_of_pairs(tmp_path: Path
     "options",
     [
         *("--ratio 1.5", "--one-camera", "--camera X,1,1,1", "--contrast nan"),
+        *("--camera PINHOLE,nan,nan,nan,nan", "--camera=", "--camera PINHOLE"),
         *(f"--magnification {value}" for value in (0, -5, "nan")),
         *(f"--longest-side {value}" for value in (0, -1)),
     ],
@@ -432,14 +514,13 @@ def test_output_folders_within_the_images_are_not_read(images: Path, tmp_path: P
 
 
 def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:
-    greys = [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in (data.astronaut(), data.coffee())]
-    greys = [cv2.resize(image, (240, 180), interpolation=cv2.INTER_AREA) for image in greys]
-    size = SyntheticSize(views=5)
-    site = plan_site([image.shape for image in greys], size, np.random.default_rng(0))
+    textures = greys(240)[:2]
+    frontal = Arrangement(np.deg2rad(100), 5, (480, 240), np.deg2rad(20), 0.0)
+    site = plan_wall(textures, frontal, np.random.default_rng(0))
     images, out = tmp_path / "images", tmp_path / "out"
     images.mkdir()
-    for number in range(len(site.cameras)):
-        Image.fromarray(render_view(site, greys, number)).save(images / f"{number}.png")
+    for number, view in enumerate(render_views(site, textures)):
+        Image.fromarray(view).save(images / f"{number}.png")
     options = ["--descriptor", "rootsift", "--contrast", "0.02", "--ratio", "0.8", "--one-camera"]
     assert command.main(["folder", str(images), str(out), *options]) == 0
     assert command.main(["model", str(images), str(out)]) == 0

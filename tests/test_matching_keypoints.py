@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from kornia.feature import KeyNet, KeyNetDetector, extract_patches_from_pyramid, scale_laf
 from scipy.ndimage import gaussian_filter
 
 from lib.features.detectors import KINDS, Detector, as_tensor, detect, regions
-from lib.features.keypoints import Keypoints
-from lib.features.patches import MAGNIFICATION, extract
+from lib.features.keypoints import Keypoints, dog_keypoints, local_affine, one_a_place, transfer
+from lib.features.patches import MAGNIFICATION, PATCH_WIDTH, cut, extract
 
 # Kinds that need no checkpoint.
 ALL = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "keynet"])
@@ -171,3 +174,44 @@ def test_keynet_detects_with_the_weights_of_a_file(keynet: Path) -> None:
     np.testing.assert_allclose(
         MAGNIFICATION * keypoints.maps[:, :, :2], maps[0, detected, :, :2], rtol=1e-5
     )
+
+
+def at(x: float, y: float, scale: float, orientation: float) -> Keypoints:
+    return Keypoints(np.array([[x, y]]), np.array([scale]), np.array([orientation]))
+
+
+@given(across=st.floats(-0.3, 0.3), along=st.floats(-1e-3, 1e-3))
+def test_the_local_affine_map_is_the_derivative_of_the_homography(across: float, along: float) -> None:
+    homography = np.array([[1.1, across, 5], [-across, 0.9, 7], [along, -along, 1]])
+    pixel, step = np.array([[20.0, 70.0]]), 1e-4
+    columns = [
+        (transfer(homography, pixel + shift) - transfer(homography, pixel - shift))[0] / (2 * step)
+        for shift in (np.array([step, 0]), np.array([0, step]))
+    ]
+    np.testing.assert_allclose(local_affine(homography, pixel)[0], np.stack(columns, axis=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [3.0, 6.0])
+def test_of_a_blobs_dog_keypoints_the_first_is_at_its_position_and_scale(sigma: float) -> None:
+    detected = one_a_place(dog_keypoints(blob((sigma, sigma)), 0.01, 1.0))
+    np.testing.assert_allclose(detected.position[0], [63, 60], atol=1)
+    assert detected.scale[0] == pytest.approx(sigma, rel=0.3)
+
+
+def test_a_coarse_patch_is_smoothed_before_it_is_sampled() -> None:
+    board = (255 * (np.indices((512, 512)).sum(axis=0) % 2)).astype(np.uint8)
+    assert cut(board, at(255.7, 255.2, 4 * 64 / PATCH_WIDTH, 0.3)).std() < 5
+
+
+@given(x=st.floats(80, 170), y=st.floats(80, 170), angle=st.floats(-3, 3), zoom=st.floats(0.7, 1.5))
+def test_a_keypoint_carried_by_a_similarity_shows_the_same_patch(
+    x: float, y: float, angle: float, zoom: float
+) -> None:
+    noise = np.random.default_rng(0).random((250, 250)).astype(np.float32)
+    image = cv2.normalize(cv2.GaussianBlur(noise, (0, 0), 4), None, 0, 255, cv2.NORM_MINMAX)
+    c, s = zoom * np.cos(angle), zoom * np.sin(angle)
+    affine = np.array([[c, -s, 300 - c * x + s * y], [s, c, 300 - s * x - c * y]])
+    warped = cv2.warpAffine(image, affine, (600, 600), flags=cv2.INTER_CUBIC).astype(np.uint8)
+    patch = cut(image.astype(np.uint8), at(x, y, 3.0, 0.5))[0].astype(float)
+    carried = cut(warped, at(300, 300, 3.0 * zoom, 0.5 + angle))[0].astype(float)
+    assert np.abs(patch - carried).mean() < 3

@@ -8,10 +8,11 @@ from scipy.spatial.distance import cdist
 from test_matching_keypoints import texture
 
 from lib.benchmarks import subject
+from lib.data.hpatches.release import as_64
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match, nearest
-from lib.features.networks import describe, find, patch_descriptors
-from lib.features.patches import extract
+from lib.features.networks import describe, find, own_magnification, patch_descriptors
+from lib.features.patches import MAGNIFICATION, PATCH_WIDTH, as_patches, extract
 from lib.models import l2net, l2net_binary
 
 KINDS = pytest.mark.parametrize("kind", ["float", "bits"])
@@ -70,6 +71,11 @@ def test_close_descriptors_have_their_true_distance() -> None:
     np.testing.assert_allclose(match(first, second).distance, expected, rtol=1e-3)
 
 
+def test_matches_are_named_by_their_number_and_not_printed_one_by_one() -> None:
+    sample = descriptors("float", 0, 30)
+    assert repr(match(sample, sample)) == "Matches(30 pairs)"
+
+
 @KINDS
 def test_an_image_without_keypoints_has_no_matches(kind: str) -> None:
     sample = descriptors(kind, 0, 3)
@@ -79,8 +85,8 @@ def test_an_image_without_keypoints_has_no_matches(kind: str) -> None:
 
 def test_one_keypoint_gives_no_second_nearest_for_the_ratio_test() -> None:
     sample = descriptors("float", 0, 3)
-    assert len(match(sample, sample[:1])) == 1
-    assert len(match(sample, sample[:1], ratio=0.8)) == 0
+    assert len(match(sample, sample[:1], ratio=None)) == 1
+    assert len(match(sample, sample[:1])) == 0
 
 
 def test_descriptors_equal_those_of_the_patches() -> None:
@@ -110,10 +116,83 @@ def test_an_image_matches_itself(name: str) -> None:
     assert (matches.distance == 0).all()
 
 
-def test_the_type_of_patches_tells_0_to_1_from_0_to_255() -> None:
-    patches = texture()[: 2 * 64, :64].reshape(2, 64, 64)
-    expected = patch_descriptors(find("sift"), patches)
-    np.testing.assert_array_equal(patch_descriptors(find("sift"), patches / 255), expected)
-    for unsupported in (patches.astype(np.float32), patches.astype(int)):
-        with pytest.raises(ValueError, match="0 to 1"):
-            patch_descriptors(find("sift"), unsupported)
+PATCHES = texture()[: 2 * 64, :64].reshape(2, 64, 64)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        PATCHES / 255,
+        (PATCHES / 255).astype(np.float32),
+        PATCHES.astype(np.float32),
+        PATCHES[:, None],
+        PATCHES[:, None] / 255,
+    ],
+)
+def test_patches_are_bytes_or_floating_from_0_to_1_or_to_255_with_or_without_a_channel(
+    given: np.ndarray,
+) -> None:
+    sift = find("sift")
+    np.testing.assert_array_equal(patch_descriptors(sift, given), patch_descriptors(sift, PATCHES))
+
+
+def test_hpatches_patches_are_resized_as_the_benchmark_does_and_a_warning_says_so() -> None:
+    larger = texture()[: 3 * 65, :65].reshape(3, 65, 65)
+    with pytest.warns(UserWarning, match="patches of 65 px are resized to 64 px"):
+        resized = as_patches(larger)
+    np.testing.assert_array_equal(resized, as_64(larger))
+
+
+def test_of_no_patches_there_are_no_descriptors() -> None:
+    nothing = np.zeros((0, 64, 64), np.uint8)
+    assert patch_descriptors(find("sift"), nothing).shape == (0, 128)
+    assert patch_descriptors(l2net_binary.L2NetBinary(width=0.25).eval(), nothing).shape == (0, 32)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (PATCHES.astype(int), "got int64"),
+        (PATCHES.astype(np.uint16), "got uint16"),
+        (PATCHES - 128.0, "from -"),
+        (np.where(PATCHES > 100, np.nan, PATCHES), "to nan"),
+        (np.repeat(PATCHES[..., None], 3, axis=3), r"got \(2, 64, 64, 3\)"),
+        (PATCHES[:, :32], r"got \(2, 32, 64\)"),
+        (PATCHES[0], r"got \(64, 64\)"),
+    ],
+)
+def test_what_is_no_patch_is_refused_and_said(given: np.ndarray, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        patch_descriptors(find("sift"), given)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1 / 255])
+def test_an_image_of_floats_has_the_features_of_its_bytes_with_given_keypoints_too(scale: float) -> None:
+    keypoints = detect(texture(), Detector(most=20))
+    for where in (keypoints, Detector(most=20)):
+        expected = describe(texture(), where, find("sift"))
+        got = describe(scale * texture(), where, find("sift"))
+        np.testing.assert_array_equal(got.descriptors, expected.descriptors)
+        np.testing.assert_array_equal(got.maps, expected.maps)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (np.stack([texture()] * 3, axis=2), "convert colours to grey"),
+        (texture().astype(np.uint16), "got uint16"),
+        (texture() * 2.0, "0 to 255"),
+    ],
+)
+def test_what_is_no_grey_image_is_refused_and_said(given: np.ndarray, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        describe(given, Detector(), find("sift"))
+
+
+def test_a_network_of_this_study_carries_the_magnification_that_it_was_trained_at() -> None:
+    network = find("tcdesc_dsm_aug")
+    assert own_magnification(network) == PATCH_WIDTH / 2
+    assert own_magnification(find("sift")) == MAGNIFICATION
+    own = describe(texture(), Detector(most=20), network).descriptors
+    given = describe(texture(), Detector(most=20), network, PATCH_WIDTH / 2).descriptors
+    np.testing.assert_array_equal(own, given)

@@ -30,8 +30,8 @@ def record(model: str, width: float, **options: object) -> dict:
     """Return the fields of a run's JSON file that saving a network needs."""
     return {
         "label": "Mine+",
-        "train": "mini-a",
-        "data": "mini",
+        "train": "banana",
+        "data": "free",
         "profile": "quick",
         "seed": 3,
         "steps": 100,
@@ -42,7 +42,7 @@ def record(model: str, width: float, **options: object) -> dict:
             "recipe": {"model": {"name": model, "options": options}},
             "size": {"width": width},
         },
-        "metrics": {"mini-b": {"fpr95": {"expected": 11.5}}, "mini-hp-a": {"hpatches": {}}},
+        "metrics": {"conch": {"fpr95": {"expected": 11.5}}, "free-hp-a": {"hpatches": {}}},
     }
 
 

@@ -51,9 +51,10 @@ def test_the_negative_is_the_literal_minimum_over_all_other_pairs(
     negatives = hardest(anchors, positives, distance, scope=scope, floor=floor)
     d_neg = negatives.distances(torch.stack([anchors, positives]), distance)
     for i in range(n):
-        expected = oracles.hardest_negative(
-            anchors.tolist(), positives.tolist(), i, scope, literal, floor
-        )
+        sides = anchors.tolist(), positives.tolist()
+        expected = oracles.hardest_negative(*sides, i, scope, literal, floor)
+        if expected is None and scope == "all":
+            expected = oracles.hardest_negative(*sides, i, scope, literal, 0.0)
         assert negatives.found[i].item() == (expected is not None)
         if expected is None:
             assert d_neg[i].item() == distance.maximum
@@ -102,7 +103,7 @@ def test_negatives_closer_than_the_floor_count_as_false(scope, power, metric):
     assert (keeping.patch[:2] % 3).tolist() == [1, 0]
 
 
-@SCOPES
+@pytest.mark.parametrize("scope", ["across", "within"])
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("metric", sorted(METRICS))
 def test_duplicates_alone_give_the_largest_distance_without_gradient(scope, power, metric):
@@ -116,6 +117,16 @@ def test_duplicates_alone_give_the_largest_distance_without_gradient(scope, powe
     d_neg.sum().backward()
     assert anchors.grad.eq(0).all()
     assert positives.grad.eq(0).all()
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("metric", sorted(METRICS))
+def test_duplicates_alone_give_the_closest_of_all_four_blocks(power, metric):
+    distance = METRICS[metric][0](power=power, epsilon=0.0)
+    anchors = positives = on_circle(0, 0.1, 0.3)
+    negatives = hardest(anchors, positives, distance, scope="all", floor=0.008)
+    assert negatives.found.all()
+    assert (negatives.patch % 3).tolist() == [1, 0, 1]
 
 
 @SCOPES

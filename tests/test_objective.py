@@ -10,6 +10,7 @@ import literal_step
 import pytest
 import torch
 import torch.nn.functional as F
+from raw_outputs import halves, outputs
 from torch import Tensor, nn
 
 from lib import parts, profiles, recipes
@@ -157,20 +158,6 @@ def test_a_training_step_is_the_literal_one(name: str, small_set: PatchSet) -> N
     literal = literal_step.weights_after(recipe, TINY, small_set, seed=7, steps=3)
     for key, value in trained.model.state_dict().items():
         torch.testing.assert_close(value, literal[key], rtol=0, atol=1e-5)
-
-
-def outputs(recipe: recipes.Recipe, n: int = 18) -> tuple[nn.Module, Tensor | tuple[Tensor, ...]]:
-    """A recipe's network, and what its `raw` returns of 2n patches."""
-    torch.manual_seed(0)
-    network = parts.build("model", recipe.model, width=1 / 16)
-    size = network.input_size
-    return network, network.raw(255 * torch.rand(2 * n, 1, size, size))
-
-
-def halves(output: Tensor | tuple[Tensor, ...]) -> list:
-    if isinstance(output, tuple):
-        return list(zip(*(each.chunk(2) for each in output), strict=True))
-    return list(output.chunk(2))
 
 
 @pytest.mark.filterwarnings("ignore:this is AdaSample")

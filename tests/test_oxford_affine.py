@@ -1,4 +1,4 @@
-"""The Oxford Affine set: its layout, its embedded substitute, and the two scores."""
+"""The Oxford Affine set: its layout, its substitute, and the two scores."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def grey() -> np.ndarray:
 
 
 @pytest.mark.parametrize("nuisance", layout.NUISANCES)
-def test_embedded_homographies_carry_the_poster(grey: np.ndarray, nuisance: str) -> None:
+def test_a_nuisances_homographies_carry_the_poster(grey: np.ndarray, nuisance: str) -> None:
     steps = generator.NUISANCES[nuisance]
     images, homographies = generator.nuisance_sequence(grey, steps, np.random.default_rng(0))
     assert {image.shape for image in images} == {grey.shape}

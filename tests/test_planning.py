@@ -14,7 +14,7 @@ from lib.recipes import RECIPES
 from lib.study import Study, open_study, planning
 from lib.study.planning import Planned
 
-PARAMETERS = 'profile = "quick"\ndata = "mini"\nresults = "reference"\nseeds = None\n'
+PARAMETERS = 'profile = "quick"\ndata = "free"\nresults = "reference"\nseeds = None\n'
 RUNS = """
 from lib.study import open_study
 
@@ -48,8 +48,8 @@ def test_a_plan_collects_what_a_notebook_asks_for_and_makes_nothing(write, tmp_p
     study = open_small(tmp_path / "results")
     planned = planning.plan(write(RUNS), study)
     assert len(titles(planned)) == 6
-    assert titles(planned)[0] == "HardNet on mini-a, seed 0"
-    assert not (tmp_path / "results").exists()
+    assert titles(planned)[0] == "HardNet on small-a, seed 0"
+    assert not study.store.folder.exists()
 
 
 def test_a_notebook_takes_the_studys_profile_and_seeds(write) -> None:
@@ -99,7 +99,7 @@ def test_parameters_chosen_for_the_committed_data_stay_there(write) -> None:
     write(RUNS, own)
     at_home: Mapping = planning.parameters("a/b", open_study())
     assert (at_home["planes"], at_home["also"], at_home["k"]) == ("photos", ["hardnet"], 3)
-    elsewhere = planning.parameters("a/b", open_study("", "evening", "scenes"))
+    elsewhere = planning.parameters("a/b", open_study("", "evening", "places"))
     assert (elsewhere["planes"], elsewhere["also"], elsewhere["k"]) == (None, [], 3)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pandas as pd
 import pytest
 from phototour_mirror import Mirror, names_in, running
 from PIL import ExifTags, Image
@@ -21,12 +22,16 @@ from lib.commands.fetch import main
 from lib.data.scenes.places import FEWEST_IMAGES, ROLES, read_places
 from lib.data.scenes.public import (
     BLOCKS,
+    MOST_CLASSES,
+    MOST_IMAGES,
+    MOST_KEYPOINTS,
     PublicFile,
     PublicScene,
     RecordedPhotograph,
     public_scenes,
     write_roles,
 )
+from lib.study.runs import REFERENCE
 
 OWNER, COMMIT = "owner/photographs", "0123456789" * 4
 CAMERA = b"210 0 120\n0 210 100\n0 0 1\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n1 2 3\n240 200\n"
@@ -300,6 +305,9 @@ def test_roles_that_a_reader_wrote_are_kept_and_the_order_is_the_studys(
         "train_and_test": ["mine", "church"],
         "test": [],
         "reserve": ["yard"],
+        "most_classes": MOST_CLASSES,
+        "most_images": MOST_IMAGES,
+        "most_keypoints": MOST_KEYPOINTS,
     }
     (tmp_path / "scenes.json").write_text("[]")
     with pytest.raises(ValueError, match=r"scenes\.json is damaged"):
@@ -330,3 +338,17 @@ def test_the_tables_of_public_places_are_consistent() -> None:
         for photograph in scene.photographs:
             assert len(photograph.means) == BLOCKS**2
             assert min(photograph.size) > 500
+
+
+def test_the_evidence_s_places_are_the_public_ones_and_hardtfeat_says_which_count() -> None:
+    folder = REFERENCE / "places"
+    held = pd.read_csv(folder / "places.csv", index_col="place")
+    assert held["role"].str.replace(" ", "_").to_dict() == {
+        scene.place: scene.role for scene in public_scenes() if scene.evidence
+    }
+    assert held.loc[held["role"] == "train and test", "set classes found"].min() == MOST_CLASSES
+    counted = pd.read_csv(folder / "counted.csv", index_col="place")
+    assert list(counted.index) == list(held.index[held["role"] != "reserve"])
+    for pairs in ("random", "wide"):
+        rate = counted[f"FPR95 of HardTFeat (%) {pairs}"]
+        assert (counted[f"counts {pairs}"] == "yes").tolist() == (rate >= 0.01).tolist()

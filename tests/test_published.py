@@ -174,6 +174,16 @@ def test_a_checkpoint_that_would_execute_code_is_refused_and_not_executed(tmp_pa
     assert trace.exists()  # the file was indeed dangerous
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_a_torchscript_archive_is_named_and_not_called_damaged(tmp_path):
+    path = tmp_path / "scripted.pt"
+    torch.jit.script(torch.nn.Linear(2, 2)).save(path)
+    with pytest.raises(ValueError, match=r"scripted\.pt is a TorchScript archive") as refused:
+        published.load(path)
+    assert "state_dict" in str(refused.value)
+    assert "weights_only" not in str(refused.value)
+
+
 @pytest.mark.parametrize("content", [b"", b"a page of text\n", b"PK\x03\x04 cut", {"epoch": 3}])
 def test_a_file_without_a_state_dict_is_refused(tmp_path, content):
     path = tmp_path / "foreign.params"
@@ -213,10 +223,10 @@ def test_an_exported_network_is_not_measured_on_its_training_sets(tmp_path):
     path = tmp_path / "mine" / networks.WEIGHTS
     path.parent.mkdir()
     config = {"recipe": {"model": {"name": "tfeat", "options": {}}}, "size": {"width": 1.0}}
-    run = {"config": config, "label": "Mine", "train": "mini-a+mini-c", "weights": "0" * 64}
+    run = {"config": config, "label": "Mine", "train": "banana+boruszyn", "weights": "0" * 64}
     networks.save(path, tfeat.TFeat(), run)
     [request] = requests_of(open_study(), checkpoints=[path])
-    assert {name for _, name in request.measures} == {"mini-b"}
+    assert {name for _, name in request.measures} == {"conch"}
 
 
 def test_a_row_is_measured_as_sift_is(checkpoint):

@@ -6,17 +6,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from IPython.display import Markdown
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from lib.study import Study, open_study, planning, render
+from lib.study import Study, open_study, planning, render, show
+from lib.study.requests import Refused
 
-PARAMETERS = 'profile = "{profile}"\ndata = "mini"\nresults = "reference"\nseeds = [7]\nown = 3\n'
+PARAMETERS = 'profile = "{profile}"\ndata = "free"\nresults = "reference"\nseeds = [7]\nown = 3\n'
 SAVES = """
 from pathlib import Path
 table = Path(results, profile, "tables", "a", "b.csv")
 table.parent.mkdir(parents=True, exist_ok=True)
 table.write_text("method,mean\\nSIFT,26.5\\n")
+"""
+DIES_ONCE = """
+import os, signal
+from pathlib import Path
+if not Path("started").exists():
+    Path("started").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
 """
 TEXTS = {
     "question": "Which method is ahead?",
@@ -39,7 +49,7 @@ def write(root: Path, name: str, *sources: str, profile: str = "quick") -> None:
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, list[tuple[str, str]]]:
-    """The study of four executed notebooks, the folder of their pages, and the failures."""
+    """The study of five executed notebooks, the folder of their pages, and the failures."""
     root = tmp_path_factory.mktemp("checkout") / "a checkout"
     study = open_study(results=str(root / "results"))
     study = replace(study, jobs=2)
@@ -47,6 +57,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, lis
     write(root, "a/after", "print(profile, data, seeds, own)")
     write(root, "a/larger", "print(own)", profile="evening")
     write(root, "a/killed", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")
+    write(root, "a/dies_once", DIES_ONCE)
     earlier = study.results / "tables" / "a" / "b_old.csv"
     earlier.parent.mkdir(parents=True)
     earlier.write_text("of an earlier run")
@@ -54,7 +65,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path, lis
         patch.setattr(planning, "NOTEBOOKS", root / "notebooks")
         # The workers see the patched folder if they are threads of this process.
         patch.setattr(render, "sweep", in_this_process)
-        names = ["a/b", "a/after", "a/larger", "a/killed"]
+        names = ["a/b", "a/after", "a/larger", "a/killed", "a/dies_once"]
         failures = render.execute(names, study, str(root / "results"), root / "report")
         titles = render.write_evidence(["a/after", "a/larger"], root / "report")
         index = ["a/after", "a/larger"]
@@ -77,7 +88,7 @@ def page(report: Path, name: str) -> str:
 
 
 def test_a_notebook_keeps_its_own_parameters_at_its_own_profile(executed) -> None:
-    assert "quick mini [7] 3" in page(executed[1], "a/after")
+    assert "quick free [7] 3" in page(executed[1], "a/after")
 
 
 def test_a_copy_with_other_numbers_keeps_questions_and_methods_alone(executed) -> None:
@@ -97,6 +108,12 @@ def test_a_failure_is_named_with_its_cell_and_the_others_are_executed(executed) 
     assert set(by_name) == {"a/b", "a/killed"}
     assert "as it should" in page(report, "a/b")
     assert "<title>B</title>" in page(report, "a/b"), "papermill puts a cell of its own above"
+
+
+def test_a_kernel_that_dies_is_started_once_more(executed) -> None:
+    failures = dict(executed[2])
+    assert "a/dies_once" not in failures
+    assert "a/killed" in failures
 
 
 def test_what_an_earlier_execution_saved_is_removed(executed) -> None:
@@ -123,6 +140,28 @@ def test_links_to_the_style_and_the_index_lead_there(executed, name: str) -> Non
     style = text.partition('rel="stylesheet" href="')[2].partition('"')[0]
     assert (folder / style).resolve() == (report / "style.css").resolve()
     assert "http://" not in text.replace("http://www.w3.org", "")
+
+
+def test_the_line_below_a_notebooks_runs_shows_names_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Markdown] = []
+    monkeypatch.setattr(show, "display", shown.append)
+    show.footer("data places (<img src=x onerror=alert(1)>, [a](b), $x$)")
+    cell = new_code_cell(outputs=[new_output("display_data", {"text/markdown": shown[0].data})])
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# A"), cell]), tmp_path / "a.ipynb")
+    written = tmp_path / "report" / "a.html"
+    render.write_page(tmp_path / "a.ipynb", written, "a/b", {})
+    text = written.read_text(encoding="utf-8")
+    assert "<em>data places (&lt;img src=x onerror=alert(1)&gt;, [a](b), $x$)</em>" in text
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "/escaped", "<b>"])
+def test_a_file_that_is_named_after_a_method_stays_in_its_folder(tmp_path: Path, name: str) -> None:
+    study = open_study("a/b", results=str(tmp_path))
+    with pytest.raises(Refused, match="rename"):
+        study.show(pd.DataFrame({"FPR95": [1.0]}), name)
+    assert not list(tmp_path.rglob("*.csv"))
 
 
 def test_files_that_the_reference_has_and_the_results_lack_are_named(tmp_path: Path) -> None:

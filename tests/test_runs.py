@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from small_study import SMALL, make_one, name_of, open_small, requests_of
 
 from lib import training
+from lib.data.sources import Source
 from lib.recipes import RECIPES, part, variants
 from lib.study import Runs, Study, making, open_study, reference, requests
 from lib.study.requests import Refused, Request, configuration, identity, merged
@@ -41,7 +43,7 @@ def test_the_frame_has_a_row_a_number(runs: Runs) -> None:
     fpr95 = runs.query("measure == 'fpr95'")
     assert fpr95["label"].unique().tolist() == ["SIFT", "HardNet", "HardNet*"]
     trained = fpr95.dropna(subset=["train"])
-    assert set(trained["test"]) == {"mini-b", "mini-c"}
+    assert set(trained["test"]) == {"small-b", "small-c"}
     assert fpr95["value"].between(0, 100).all()
     table = fpr95.pivot_table("value", "label", ["train", "test"], dropna=False)
     assert type(table) is pd.DataFrame
@@ -64,7 +66,7 @@ def test_curves_have_a_row_a_value(runs: Runs) -> None:
 
 def test_arrays_come_by_run(runs: Runs) -> None:
     arrays = runs.arrays("triplets_in_batch")
-    trained = runs.table.query("train == 'mini-a'")
+    trained = runs.table.query("train == 'small-a'")
     assert set(arrays) == set(trained["run"])
     assert all(np.isfinite(own["positive"]).all() for own in arrays.values())
 
@@ -79,8 +81,8 @@ def test_followed_fpr95_has_a_row_an_epoch(runs: Runs) -> None:
     [
         {"label": "another name"},
         {"method": "another"},
-        {"measures": (("fpr95", "mini-c"),)},
-        {"probes": (("gradient_norms", "mini-a"),)},
+        {"measures": (("fpr95", "small-c"),)},
+        {"probes": (("gradient_norms", "small-a"),)},
     ],
 )
 def test_names_and_measures_are_not_part_of_a_runs_identity(study: Study, changes: Mapping) -> None:
@@ -100,7 +102,7 @@ def test_kept_stages_and_followed_pairs_are_not_part_of_it(study: Study, field: 
     "changes",
     [
         {"seed": 1},
-        {"train": "mini-b"},
+        {"train": "small-b"},
         {"recipe": replace(RECIPES["hardnet"], reduction="sum")},
         {"profile": replace(SMALL, width=0.5)},
         {"profile": replace(SMALL, precision="bfloat16")},
@@ -118,12 +120,18 @@ def test_a_raised_version_of_training_makes_other_runs(study: Study) -> None:
     assert identity({**config, "numerics": training.NUMERICS + 1}) != identity(config)
 
 
-def test_other_content_of_the_train_set_makes_another_run(study: Study) -> None:
+def exchanged(source: Source, name: str, folder: Path) -> Source:
+    """Return a copy of a source in which a set has the content of the first reserve."""
+    patches = replace(source.patches, root=folder / "sets")
+    shutil.copytree(source.patches.root, patches.root)
+    shutil.rmtree(patches.root / name)
+    shutil.copytree(patches.root / source.reserve[0], patches.root / name)
+    return replace(source, patches=patches)
+
+
+def test_other_content_of_the_train_set_makes_another_run(study: Study, tmp_path: Path) -> None:
     request = one(study)
-    photographs = study.source.patches.photographs
-    exchanged = {**photographs, "mini-a": photographs["reserve-a"]}
-    patches = replace(study.source.patches, photographs=exchanged)
-    elsewhere = replace(study, source=replace(study.source, patches=patches))
+    elsewhere = replace(study, source=exchanged(study.source, "small-a", tmp_path))
     assert name_of(elsewhere, request) != name_of(study, request)
 
 
@@ -154,20 +162,18 @@ def test_a_measure_by_another_version_is_taken_again_and_nothing_is_trained(
     assert {module for module, _ in study.store.find(name).lacks(request, study.source)} == {"fpr95"}
     make_one(study, request)
     assert study.store.find(name).lacks(request, study.source) == []
-    assert study.store.read(name)["metrics"]["mini-b"]["fpr95"]["version"] == 2
+    assert study.store.read(name)["metrics"]["small-b"]["fpr95"]["version"] == 2
     monkeypatch.undo()
     make_one(study, request)
 
 
-def test_numbers_on_a_set_with_other_content_are_taken_again(study: Study, runs: Runs) -> None:
+def test_numbers_on_a_set_with_other_content_are_taken_again(
+    study: Study, runs: Runs, tmp_path: Path
+) -> None:
     request = one(study)
     run = study.store.find(name_of(study, request))
-    photographs = study.source.patches.photographs
-    patches = replace(
-        study.source.patches, photographs={**photographs, "mini-b": photographs["reserve-a"]}
-    )
-    elsewhere = replace(study.source, patches=patches)
-    assert set(run.lacks(request, elsewhere)) == {("fpr95", "mini-b")}
+    elsewhere = exchanged(study.source, "small-b", tmp_path)
+    assert set(run.lacks(request, elsewhere)) == {("fpr95", "small-b")}
 
 
 def test_the_reference_holds_the_same_numbers_as_the_runs(
@@ -211,9 +217,9 @@ def test_other_data_keep_their_rows_when_the_reference_is_written(
     other = replace(study, reference=Reference(tmp_path), source=elsewhere)
     reference.write_reference([(other, asked)])
     both = Reference(tmp_path)
-    assert set(both.metrics["data"]) == set(both.sets["data"]) == {"mini", "photos"}
+    assert set(both.metrics["data"]) == set(both.sets["data"]) == {"small", "photos"}
     [name] = asked
-    for data in ("mini", "photos"):
+    for data in ("small", "photos"):
         assert both.find(name, data).about["data"] == data
 
 
@@ -242,10 +248,38 @@ def test_a_list_of_seeds_replaces_the_profiles() -> None:
     assert opened.table_seeds == opened.grid_seeds == opened.test_seeds == (7,)
 
 
+def test_a_places_wide_pairs_follow_its_random_ones_since_both_are_of_the_same_patches() -> None:
+    study = open_study("", "half")
+    [request] = requests_of(study, untrained=["sift"])
+    tested = [name for module, name in request.measures if module == "fpr95"]
+    assert tested == [f"{place}{kind}" for place in study.tests for kind in ("", "-wide")]
+
+
+def test_where_the_replicate_is_the_place_each_has_seeds_of_its_own(study: Study) -> None:
+    by_place = replace(study, profile=replace(study.profile, by_place=True))
+    assert by_place.first == by_place.grid_places == by_place.places
+    seeds: dict[str, list[tuple[str, int]]] = {}
+    for request in requests_of(by_place, ["hardnet", "hardnet_gen"], seeds=[0, 1]):
+        seeds.setdefault(request.method, []).append((request.train, request.seed))
+    a, b, c = by_place.places
+    assert sorted(seeds["hardnet"]) == [(a, 0), (a, 3), (b, 1), (b, 4), (c, 2), (c, 5)]
+    assert seeds["hardnet_gen"] == seeds["hardnet"]
+    union = requests_of(by_place, ["hardnet"], seeds=[1], places=[f"{a}+{b}"])
+    assert [request.seed for request in union] == [1]
+
+
+def test_fpr95_counts_on_places_where_hardtfeat_makes_mistakes() -> None:
+    tests = ["poitiers", "poitiers-wide", "gustav", "poitiers-images", "banana"]
+    measures = ["fpr95", "fpr95", "fpr95", "image_pairs.ap.3", "fpr95"]
+    runs = pd.DataFrame({"test": tests, "measure": measures})
+    kept = open_study().counted(runs)
+    assert kept["test"].tolist() == ["poitiers-wide", "gustav", "poitiers-images", "banana"]
+
+
 def test_runs_on_photographs_that_are_not_here_say_what_to_do() -> None:
     opened = open_study("adasample/table3", "evening", "photos", seeds=[9876])
     with pytest.raises(
-        Refused, match=r'name their folder in the notebook.s first cell, data = "photos:'
+        Refused, match=r'name a folder of places in the notebook.s first cell, data = "places:'
     ):
         opened.runs(["hardnet_aug_gen"])
 
@@ -257,7 +291,7 @@ def test_runs_on_photographs_that_are_not_here_say_what_to_do() -> None:
         ({"profile": 3}, "profile is a text"),
         ({"data": ""}, "data is a text"),
         ({"data": "nowhere"}, "is no folder"),
-        ({"data": "scenes"}, "there is no reference of quick with scenes"),
+        ({"data": "places"}, "there is no reference of quick with places"),
         ({"results": ""}, "results is a text"),
         ({"results": "results/reference"}, "names the committed reference"),
         ({"results": "README.md"}, "is no folder"),

@@ -1,4 +1,4 @@
-"""Classes of keypoints that show one point, on tables made by hand and at random."""
+"""Classes of keypoints that show one point, on tables made by hand and at random; pairs of patches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_scenes import both_ways, table
 
-from lib.data.scenes.correspondences import GUARD, Scene, Tolerance, classes, matches
+from lib.data.scenes.correspondences import GUARD, Scene, Tolerance, classes, matches, reduced
+from lib.data.scenes.prepared import non_matching, within_points
 
 TWO = Tolerance(2.0)
 LIMITS = {"position": 2.0, "octaves": 0.25, "angle": np.pi / 8}
@@ -108,6 +109,24 @@ def tables(draw: st.DrawFn) -> tuple[Scene, Ways]:
 
 
 @settings(max_examples=80)
+@given(tables(), st.none() | st.integers(1, 4), st.none() | st.integers(1, 3))
+def test_a_reduced_scene_has_the_matches_among_what_is_kept(
+    drawn: tuple[Scene, Ways], most_views: int | None, most_keypoints: int | None
+) -> None:
+    scene, _ = drawn
+    kept: list[int] = []
+    for view in range(4 if most_views is None else most_views):
+        kept += np.flatnonzero(scene.view_ids == view)[:most_keypoints].tolist()
+    some = reduced(scene, most_views, most_keypoints)
+    assert some.view_ids.tolist() == scene.view_ids[kept].tolist()
+    assert len(some.keypoints) == len(some.points) == len(kept)
+    every = matches(scene, TWO).itertuples(index=False, name=None)
+    expected = [(a, b, px) for a, b, px in every if {a, b} <= {*kept}]
+    numbered = [(kept[a], kept[b], px) for a, b, px in matches(some, TWO).itertuples(index=False)]
+    assert numbered == expected
+
+
+@settings(max_examples=80)
 @given(tables())
 def test_classes_of_any_table_are_complete_apart_and_numbered(drawn: tuple[Scene, Ways]) -> None:
     scene, ways = drawn
@@ -130,3 +149,24 @@ def test_classes_of_any_table_are_complete_apart_and_numbered(drawn: tuple[Scene
             assert not close(other, one, 2.0)
     assert all(count > 1 for count in np.bincount(label[label >= 0]))
     assert label.tolist() == literal_classes(scene.view_ids.tolist(), ways, GUARD)
+
+
+@given(sizes=st.lists(st.integers(2, 5), min_size=2, max_size=30), count=st.integers(1, 80))
+def test_matching_pairs_are_all_of_a_point_and_others_are_of_different_ones(
+    sizes: list[int], count: int
+) -> None:
+    points = np.repeat(np.arange(len(sizes)), sizes)
+    first, second = within_points(points)
+    assert (points[first] == points[second]).all()
+    assert (first < second).all()
+    pairs = set(zip(first.tolist(), second.tolist(), strict=True))
+    assert len(pairs) == len(first) == sum(n * (n - 1) // 2 for n in sizes)
+    others = non_matching(points, count, np.random.default_rng(0))
+    assert others.shape == (2, count)
+    assert (points[others[0]] != points[others[1]]).all()
+
+
+def test_no_patch_is_twice_on_a_side_of_other_pairs_before_all_were_drawn() -> None:
+    points = np.repeat(np.arange(100), 2)
+    for side in non_matching(points, 150, np.random.default_rng(0)):
+        assert len(np.unique(side)) == 150

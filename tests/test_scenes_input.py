@@ -14,7 +14,6 @@ from lib.data.cameras import Camera, write_strecha_camera
 from lib.data.scenes.places import read_places
 from lib.data.scenes.prepared import prepare, reconstruction
 from lib.data.sources import open_source
-from lib.data.synthetic import SyntheticSize
 from lib.study.searches import pairs_of_sets
 
 SIZE = (64, 48)
@@ -38,11 +37,18 @@ def write_roles(root: Path, places: object, **roles: object) -> None:
 def test_places_have_the_scenes_and_roles_of_the_file(tmp_path: Path) -> None:
     root = write_noise(tmp_path, "a1", "a2", "b", "c", "unnamed")
     places = {"a": ["a1", "a2"], "b": ["b"], "c": ["c"]}
-    write_roles(root, places, train_and_test=["a"], test=["b"], reserve=["c"])
+    roles = {"train_and_test": ["a"], "test": ["b"], "reserve": ["c"]}
+    write_roles(root, places, **roles)
     parsed = read_places(root)
     assert parsed.scenes == {"a": ("a1", "a2"), "b": ("b",), "c": ("c",)}
     assert (parsed.train_and_test, parsed.test, parsed.reserve) == (("a",), ("b",), ("c",))
+    assert (parsed.most_classes, parsed.most_images, parsed.most_keypoints) == (None, None, None)
+    write_roles(root, places, **roles, most_images=10, most_keypoints=2000)
+    parsed = read_places(root)
+    assert (parsed.most_classes, parsed.most_images, parsed.most_keypoints) == (None, 10, 2000)
     (root / "scenes.json").unlink()
+    assert read_places(root).train_and_test == ("a1", "a2", "b", "c", "unnamed")
+    write_noise(tmp_path, ".thumbnails")
     assert read_places(root).train_and_test == ("a1", "a2", "b", "c", "unnamed")
 
 
@@ -51,12 +57,48 @@ def test_places_have_the_scenes_and_roles_of_the_file(tmp_path: Path) -> None:
     [
         {"train_and_test": ["p"], "test": ["q"], "reserve": ["p"]},
         {"train_and_test": ["p"], "test": ["q"], "places": {"p": ["a"], "q": ["a"]}},
+        {"train_and_test": ["p"], "test": ["q"], "most_images": 0},
+        {"train_and_test": ["p"], "test": ["q"], "most_keypoints": "2000"},
     ],
 )
 def test_places_that_contradict_themselves_are_refused(tmp_path: Path, roles: dict) -> None:
     write_roles(write_noise(tmp_path, "a", "b"), **{"places": {"p": ["a"], "q": ["b"]}, **roles})
     with pytest.raises(ValueError, match=f"{tmp_path / 'scenes.json'}"):
         read_places(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["<img src=x onerror=alert(1)>", "../../../escaped", ".hidden", "a\nb", ""]
+)
+@pytest.mark.parametrize("kind", ["place", "scene"])
+def test_a_name_that_could_leave_its_folder_or_mark_up_a_page_is_refused(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    places = {name: ["a"]} if kind == "place" else {"p": [name]}
+    write_roles(write_noise(tmp_path, "a"), places, train_and_test=list(places))
+    with pytest.raises(ValueError, match="rename") as refused:
+        read_places(tmp_path)
+    [line] = str(refused.value).splitlines()
+    assert line.startswith(f"{tmp_path / 'scenes.json'}: ")
+    assert repr(name) in line
+
+
+def test_a_scenes_folder_is_refused_by_name_where_it_could_mark_up_a_page(tmp_path: Path) -> None:
+    write_noise(tmp_path, "a", "<b>")
+    with pytest.raises(ValueError, match=f"{tmp_path}: rename '<b>'"):
+        read_places(tmp_path)
+
+
+def test_letters_of_any_language_and_spaces_are_part_of_names(tmp_path: Path) -> None:
+    names = ("Kraków 2", "delivery_area", "Herz-Jesus-P8")
+    assert set(read_places(write_noise(tmp_path, *names)).scenes) == set(names)
+
+
+def test_places_whose_sets_would_share_a_name_are_refused(tmp_path: Path) -> None:
+    write_noise(tmp_path / "photographs", "a", "a-wide", "c")
+    source = open_source(f"places:{tmp_path / 'photographs'}", tmp_path / "data")
+    with pytest.raises(ValueError, match="'a' and 'a-wide' both have a set 'a-wide'"):
+        source.digest("a-wide")
 
 
 def write_model(scene: Path, folder: str = "", images: int = 3, **wrong: str) -> None:
@@ -140,15 +182,16 @@ def test_a_source_of_scenes_has_its_places_by_role(tmp_path: Path) -> None:
     root = write_noise(tmp_path, "a", "b", "c", "d")
     places = {name: [name] for name in "abcd"}
     write_roles(root, places, train_and_test=["a", "b"], test=["c"], reserve=["d"])
-    source = open_source(f"scenes:{root}", root / "made", SyntheticSize())
-    assert (source.name, source.sets, source.reserve) == ("scenes", ("a", "b"), ("d",))
-    assert not source.embedded
+    source = open_source(f"places:{root}", root / "made")
+    assert (source.name, source.sets, source.reserve) == ("places", ("a", "b"), ("d",))
     for name in ("a-wide", "c", "c-wide-5px", "d-images"):
         assert source.digest(name) != source.digest("a")
 
 
 def test_a_search_trains_on_one_reserve_and_tests_on_the_other_or_tests_on_the_only_one() -> None:
-    one_reserve = SimpleNamespace(sets=("a", "b"), reserve=("r",))
+    one_reserve = SimpleNamespace(sets=("a", "b"), reserve=("r",), searched=())
     assert pairs_of_sets(one_reserve) == [("a", "r")]
-    two_reserves = SimpleNamespace(sets=("a", "b"), reserve=("r", "s"))
+    two_reserves = SimpleNamespace(sets=("a", "b"), reserve=("r", "s"), searched=())
     assert sorted(pairs_of_sets(two_reserves)) == [("r", "s"), ("s", "r")]
+    others_to_train_on = SimpleNamespace(sets=("a", "b"), reserve=("r",), searched=("x", "y"))
+    assert pairs_of_sets(others_to_train_on) == [("x", "r"), ("y", "r")]

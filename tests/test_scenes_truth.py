@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,31 +11,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from known_walls import (
+    Arrangement,
+    Plane,
+    Site,
+    carried_pixels,
+    greys,
+    in_image,
+    plan_wall,
+    render_view,
+    render_views,
+    seen_planes,
+    write_posed,
+)
 
 from lib.data.hpatches.detection import overlaps
 from lib.data.phototour import read_phototour
 from lib.data.scenes import prepared
 from lib.data.scenes.correspondences import Scene, Tolerance, classes, matches
 from lib.data.scenes.places import CAMERAS, IMAGES
-from lib.data.scenes.prepared import prepare
+from lib.data.scenes.prepared import FEWEST_CLASSES, prepare
 from lib.data.scenes.sets import TRAINING, SceneSets
 from lib.data.scenes.views import carry, lift
-from lib.data.synthetic.imaging import (
-    Site,
-    carried_pixels,
-    draw_photometry,
-    in_image,
-    render_views,
-    seen_planes,
-)
-from lib.data.synthetic.photographs import packaged_photographs
-from lib.data.synthetic.whole_images import Arrangement, plan_wall, write_posed
+from lib.data.synthetic.imaging import Photometry, orbiting_camera
 from lib.features.keypoints import Keypoints, carried_keypoints
 from lib.features.patches import PATCH_WIDTH
 
-# Photographs taken within an hour by one camera.
 CAMERAS_BEFORE = Arrangement(np.deg2rad(90.0), 6, (640, 480), np.deg2rad(35.0), 0.05)
-WITHIN_AN_HOUR = {"exposure": 0.15, "gamma": 0.1, "blur": 0.5, "noise": 2.0, "jpeg_quality": (85, 95)}
 # Facets across and down a plane, and the largest shift of one out or back, in its own widths.
 FACETS, DEPTH = 4, 0.06
 
@@ -68,13 +71,40 @@ def with_relief(site: Site, rng: np.random.Generator) -> Site:
 def write_relief(folder: Path) -> Site:
     """Write a scene of photographs on a wall with relief, and return its site."""
     rng = np.random.default_rng(0)
-    photographs = [photo for part in "bc" for photo in packaged_photographs()[part]][:3]
-    textures = [photograph.grey(640) for photograph in photographs]
-    wall = plan_wall(textures, CAMERAS_BEFORE, rng)
-    taken = tuple(draw_photometry(rng, **WITHIN_AN_HOUR) for _ in wall.cameras)
-    site = with_relief(replace(wall, photometry=taken), rng)
+    textures = greys(640)
+    site = with_relief(plan_wall(textures, CAMERAS_BEFORE, rng), rng)
     write_posed(folder, render_views(site, textures), site.cameras)
     return site
+
+
+def test_the_nearer_of_two_planes_hides_the_other() -> None:
+    camera = orbiting_camera(400.0, (201, 161), 500.0, target=[0, 0, 500])
+    near, far = (
+        Plane(np.array([-half, -half, depth]), *np.eye(3)[:2], 2 * half + 1, 2 * half + 1)
+        for half, depth in ((10, 400), (50, 500))
+    )
+    pixels = np.array([[100.0, 80], [130, 80], [199, 159]])
+    for planes, expected in (((far, near), [1, 0, -1]), ((near, far), [0, 1, -1])):
+        np.testing.assert_array_equal(seen_planes(Site(planes, [camera], []), 0, pixels), expected)
+
+
+def test_a_rendered_view_shows_the_nearest_plane_at_each_pixel() -> None:
+    rng = np.random.default_rng(0)
+    grey = np.zeros((160, 200), np.uint8)
+    site = plan_wall([grey], replace(CAMERAS_BEFORE, size=(320, 240)), rng)
+    plain = Photometry(gain=1, gamma=1, blur=0, noise=0, noise_seed=0, jpeg_quality=100)
+    site = replace(site, photometry=[plain] * len(site.cameras))
+    levels = np.linspace(10, 90, len(site.planes)).astype(np.uint8)
+    for plane, level in zip(site.planes, levels, strict=True):
+        grey[plane.top : plane.top + plane.height, plane.left : plane.left + plane.width] = level
+    for number, camera in enumerate(site.cameras):
+        pixels = np.indices((camera.width, camera.height), float).reshape(2, -1).T
+        nearest = seen_planes(site, number, pixels)
+        seen = nearest >= 0
+        x, y = pixels[seen].astype(int).T
+        shown = render_view(site, [grey], number)[y, x].astype(int)
+        # Outlines are rounded to whole pixels in a view.
+        assert (np.abs(shown - levels[nearest[seen]]) <= 3).mean() > 0.95
 
 
 def truly_carried(
@@ -120,8 +150,7 @@ def wall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wall]:
     """Six small views of one wall, prepared once."""
     root = tmp_path_factory.mktemp("scenes")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepared, "MATCHING", 300)
-        patch.setattr(prepared, "NON_MATCHING", 400)
+        patch.setattr(prepared, "MOST_PAIRS", 300)
         site = write_relief(root / "wall")
         sets = SceneSets(root, root / "made")
         [scene] = sets.scenes("wall")
@@ -216,6 +245,19 @@ def test_sets_are_named_by_pairs_and_tolerance(wall: Wall) -> None:
     assert wall.sets.load("wall-images")[0].images == wall.scene.images
 
 
+def test_only_sets_of_images_change_with_how_much_of_them_is_matched(wall: Wall, tmp_path: Path) -> None:
+    (tmp_path / "wall").symlink_to(wall.sets.root / "wall")
+    roles = {"places": {"wall": ["wall"]}, "train_and_test": ["wall"]}
+    (tmp_path / "scenes.json").write_text(json.dumps(roles | {"most_images": 4, "most_keypoints": 50}))
+    limited = SceneSets(tmp_path, wall.sets.folder)
+    [scene] = limited.load("wall-images")
+    assert scene.images == tuple(tmp_path / "wall" / IMAGES / f"{n:04}.png" for n in range(1, 5))
+    assert np.bincount(scene.view_ids).tolist() == [50] * 4
+    np.testing.assert_array_equal(scene.kept, replace(scene, kept=None).patches(np.arange(200)))
+    changed = {name for name in limited.names if limited.digest(name) != wall.sets.digest(name)}
+    assert changed == {"wall-images"}
+
+
 def test_wide_pairs_are_a_classes_widest_by_viewing_angle(wall: Wall) -> None:
     patch_set, scene = wall.sets.load("wall-wide"), wall.scene
     label, pairs = classes(scene, Tolerance(TRAINING)), patch_set.pairs
@@ -278,3 +320,24 @@ def test_the_scene_of_most_images_stays_among_overlapping_ones_of_a_place(
     monkeypatch.setattr(prepared, "prepare", lambda *_: None)
     monkeypatch.setattr(prepared, "open_scene", lambda source, _: source.name)
     assert SceneSets(root, tmp_path / "made").scenes("wall") == ("whole",)
+
+
+def test_of_too_many_classes_some_are_drawn_and_keep_all_their_patches(
+    wall: Wall, tmp_path: Path
+) -> None:
+    def written(name: str, *most_classes: int) -> list[frozenset[bytes]]:
+        """Return the patches of each class."""
+        folder = tmp_path / name
+        prepared.write_place(folder, [wall.scene], Tolerance(TRAINING), *most_classes)
+        patch_set = read_phototour(folder, folder / "decoded", name)
+        points = patch_set.point_ids
+        return [
+            frozenset(patch.tobytes() for patch in patch_set.patches[points == point])
+            for point in range(points.max() + 1)
+        ]
+
+    every, some = written("every"), written("some", FEWEST_CLASSES)
+    assert len(some) == FEWEST_CLASSES < len(every)
+    assert set(some) < set(every)
+    assert written("again", FEWEST_CLASSES) == some
+    assert written("enough", len(every)) == every

@@ -1,4 +1,4 @@
-"""Structure from motion: ETH's layout, embedded scenes, and a model's measurements."""
+"""Structure from motion: ETH's layout, known walls, and a model's measurements."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 import pycolmap
 import pytest
 from known_cameras import cameras, points, project
+from known_walls import Arrangement, plan_wall, render_views, write_posed
 from test_matching_keypoints import texture
 
 from lib.benchmarks import sfm
@@ -22,8 +23,7 @@ from lib.benchmarks.sfm import ImageSubject, features, sparse_model
 from lib.benchmarks.subject import Subject, describe
 from lib.data.colmap import posed_model
 from lib.data.images import read_grey
-from lib.data.synthetic.imaging import axis_rotation, render_views
-from lib.data.synthetic.whole_images import Arrangement, plan_wall, write_posed
+from lib.data.synthetic.imaging import axis_rotation
 from lib.data.whole_images import read_eth
 from lib.features.detectors import detect
 from lib.models import handcrafted

@@ -5,15 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mann_whitney_oracle import exact_by_hand, normal_by_hand, u_by_hand
 
 from lib.statistics import (
+    POWER,
     binomial_error,
+    chance_to_find,
+    detectable,
+    effect_by_place,
     effect_sizes,
     holm,
+    jackknife,
     mann_whitney_outcomes,
+    places_needed,
     power,
     vargha_delaney,
 )
@@ -128,3 +135,88 @@ def test_the_binomial_error_of_a_printed_rate_is_known_by_hand():
     # 1.316% of 50 000: sqrt(0.01316 · 0.98684 / 50 000) = 0.00050964.
     assert binomial_error(1.316) == pytest.approx(0.050964, abs=1e-6)
     assert binomial_error([0.0, 50.0, 100.0]) == pytest.approx([0, 0.223607, 0], abs=1e-6)
+
+
+def drawn_cells(
+    rng: np.random.Generator, train: float, test: float, cell: float, places: int = 8, further: int = 2
+) -> pd.DataFrame:
+    """Draw effects without a mean that depend on the train place, the test place and both."""
+    names = [f"p{number}" for number in range(places + further)]
+    values = rng.normal(0, train, (places, 1)) + rng.normal(0, test, places + further)
+    values = values + rng.normal(0, cell, values.shape)
+    values[np.arange(places), np.arange(places)] = np.nan
+    return pd.DataFrame(values, index=names[:places], columns=names)
+
+
+def test_the_effect_at_a_place_is_the_mean_over_the_places_tested_on():
+    cells = pd.DataFrame({"a": [np.nan, 1.0], "b": [2.0, np.nan], "c": [4.0, 5.0]}, index=["a", "b"])
+    assert effect_by_place(cells).to_dict() == {"a": 3.0, "b": 3.0}
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**31), st.integers(2, 6), st.integers(1, 3))
+def test_the_jackknife_leaves_out_each_place_as_train_and_test_place(seed, places, further):
+    cells = drawn_cells(np.random.default_rng(seed), 1, 1, 1, places, further)
+    names = list(cells.index)
+
+    def mean_of(rows: list[str], columns: list[str]) -> float:
+        means = []
+        for row in rows:
+            values = [cells.loc[row, column] for column in columns if column != row]
+            means.append(sum(values) / len(values))
+        return sum(means) / len(means)
+
+    whole = mean_of(names, list(cells.columns))
+    pseudo = []
+    for left_out in names:
+        rows = [name for name in names if name != left_out]
+        columns = [name for name in cells.columns if name != left_out]
+        pseudo.append(places * whole - (places - 1) * mean_of(rows, columns))
+    squares = sum((value - sum(pseudo) / places) ** 2 for value in pseudo)
+    error = (squares / (places - 1) / places) ** 0.5
+    reach = scipy.stats.t.ppf(0.975, places - 1) * error
+    assert jackknife(cells) == pytest.approx((whole - reach, whole + reach))
+
+
+def test_where_the_test_place_does_not_count_the_jackknife_is_students_interval():
+    cells = drawn_cells(np.random.default_rng(0), train=1, test=0, cell=0)
+    interval = scipy.stats.ttest_1samp(effect_by_place(cells), 0).confidence_interval()
+    assert jackknife(cells) == pytest.approx((interval.low, interval.high))
+
+
+def test_of_other_test_places_only_the_jackknife_speaks():
+    rng = np.random.default_rng(0)
+    inside = {"t": 0, "jackknife": 0}
+    for _ in range(400):
+        cells = drawn_cells(rng, train=0.2, test=1, cell=0.2, further=0)
+        low, high = scipy.stats.ttest_1samp(effect_by_place(cells), 0).confidence_interval()
+        inside["t"] += low < 0 < high
+        low, high = jackknife(cells)
+        inside["jackknife"] += low < 0 < high
+    assert inside["t"] < 0.8 * 400
+    assert inside["jackknife"] > 0.9 * 400
+
+
+@pytest.mark.parametrize(("effect", "places"), [(0.0, 5), (0.5, 8), (1.0, 8), (-1.0, 8), (2.0, 3)])
+def test_the_chance_to_find_an_effect_is_that_of_simulated_places(effect, places):
+    draws = np.random.default_rng(0).normal(effect, 1, (20_000, places))
+    found = scipy.stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05
+    assert chance_to_find(effect, 1.0, places) == pytest.approx(found.mean(), abs=0.01)
+
+
+@given(st.floats(0.05, 3))
+def test_the_places_needed_are_the_fewest_that_find_the_effect(effect):
+    needed = places_needed(effect, 1.0, most=200)
+    if needed is None:
+        assert chance_to_find(effect, 1.0, 200) < POWER
+        return
+    assert chance_to_find(effect, 1.0, needed) >= POWER
+    if needed > 2:
+        assert chance_to_find(effect, 1.0, needed - 1) < POWER
+
+
+def test_an_effect_is_detectable_at_the_places_that_it_needs():
+    for places in (3, 8, 40):
+        effect = detectable(0.7, places)
+        assert chance_to_find(effect, 0.7, places) == pytest.approx(POWER)
+        assert places_needed(1.001 * effect, 0.7) == places

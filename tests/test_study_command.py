@@ -41,6 +41,14 @@ def test_a_committed_notebook_is_on_record_at_its_own_size(name: str) -> None:
     assert notebook.is_on_record(), "run ./run_all.sh --update-reference"
 
 
+def test_the_reference_lies_within_its_own_repetition(planned: list[planning.Planned]) -> None:
+    asked = planning.together(planned)
+    sentence, failures = study._compared(open_study(), asked, [])
+    assert not failures
+    within, _, count = sentence.split()[:3]
+    assert within == count != "0"
+
+
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--plan", "--only", "adasample/table*", "--results", str(tmp_path / "new")]
     assert study.main(options) == 0
@@ -57,9 +65,10 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     [
         (["--results", "results/reference/x"], "--update-reference writes"),
         (["--only", "nothing/*"], "leaves no notebook"),
+        (["--only", "nothing/*", "--cached"], "leaves no notebook"),
         (["--only", "dsm/*", "--update-reference"], "leave out --only"),
         (["--data", "nowhere"], "is no folder"),
-        (["--scenes", "nowhere"], "is no folder"),
+        (["--places", "nowhere"], "is no folder"),
     ],
 )
 def test_an_option_is_refused_in_one_line(

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from distributed import LocalCluster
 
+from lib.study import making
 from lib.study import sweep as sweeping
 from lib.study.sweep import KILLED, Cluster, Task, sweep, wall_clock
 
@@ -168,6 +170,12 @@ def test_a_worker_with_another_torch_is_refused(address: str, tmp_path: Path) ->
     with pytest.raises(ValueError, match=r"refused: it has torch 2 \(here: 1\)"):
         sweep([Task("a", partial(touch, tmp_path / "a"))], 1, cluster=cluster)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_worker_with_another_version_of_any_library_is_refused(address: str, tmp_path: Path) -> None:
+    cluster = Cluster(address, tmp_path, {**making.state(), "numpy": "1.0"}, making.state)
+    with pytest.raises(ValueError, match=rf"it has numpy {np.__version__} \(here: 1\.0\)"):
+        sweep([Task("a", partial(touch, tmp_path / "a"))], 1, cluster=cluster)
 
 
 def test_a_task_that_kills_each_worker_is_named_and_the_others_are_done(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The embedded homography sequences: exact homographies, six lights, splits, files that read back."""
+"""Homography sequences of photographs: exact homographies, six lights, splits, files that read back."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib.data.cameras import Camera
 from lib.data.hpatches.homographies import read_homography_sequence
 from lib.data.hpatches.release import read_sequences, read_splits
 from lib.data.hpatches.tasks import HPatchesSplit, open_split
 from lib.data.synthetic import SequencesSize
+from lib.data.synthetic.imaging import (
+    Photometry,
+    orbiting_camera,
+    photograph_through,
+    poster_homography,
+)
 from lib.data.synthetic.photographs import Photograph, packaged_photographs
 from lib.data.synthetic.sequences import (
     illumination_sequence,
@@ -31,18 +38,63 @@ from lib.features.keypoints import transfer
 SMALL = SequencesSize(
     longest_side=160, patches_per_sequence=20, pairs=50, queries=10, distractors=30, seed=3
 )
-
-
-def homography_photographs() -> tuple[Photograph, ...]:
-    return packaged_photographs()["homography"]
+angles = st.floats(-0.6, 0.6)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All files of three photographs, two of which show one thing."""
     folder = tmp_path_factory.mktemp("sequences")
-    write_hpatches(folder, homography_photographs()[:3], SMALL)
+    write_hpatches(folder, packaged_photographs()[:3], SMALL)
     return folder
+
+
+def camera(yaw: float, pitch: float, roll: float, distance: float = 500.0) -> Camera:
+    return orbiting_camera(400.0, (201, 161), distance, yaw, pitch, roll, np.array([0.0, 0, 500]))
+
+
+def project(eye: Camera, point: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return a world point's pixel and depth, literally."""
+    x = eye.intrinsics @ (eye.rotation @ point + eye.translation)
+    return x[:2] / x[2], float(x[2])
+
+
+@given(yaw=angles, pitch=angles, roll=angles)
+def test_a_camera_looks_at_its_target_from_its_distance(yaw: float, pitch: float, roll: float) -> None:
+    eye = camera(yaw, pitch, roll, distance=650)
+    pixel, depth = project(eye, np.array([0, 0, 500.0]))
+    np.testing.assert_allclose(pixel, [100, 80], atol=1e-8)
+    assert depth == pytest.approx(650)
+    assert np.linalg.norm(eye.centre - [0, 0, 500]) == pytest.approx(650)
+    np.testing.assert_allclose(eye.rotation @ eye.rotation.T, np.eye(3), atol=1e-12)
+
+
+@given(yaw=angles, pitch=angles, roll=angles)
+def test_a_posters_texels_are_carried_to_where_their_points_project(
+    yaw: float, pitch: float, roll: float
+) -> None:
+    eye = camera(yaw, pitch, roll)
+    texels = np.array([[0.0, 0], [100, 0], [37, 80]])
+    # One texel per world unit, the middle of 101 by 81 texels on the axis, 500 units away.
+    points = np.column_stack([texels - [50, 40], np.full(3, 500.0)])
+    pixels = transfer(poster_homography(101, 81, 500.0, eye), texels)
+    for point, pixel in zip(points, pixels, strict=True):
+        np.testing.assert_allclose(pixel, project(eye, point)[0], atol=1e-8)
+
+
+def test_noise_has_its_standard_deviation_and_its_seed() -> None:
+    light = np.full((200, 200), 0.5, np.float32)
+    plain = Photometry(gain=1, gamma=1, blur=0, noise=5.0, noise_seed=0, jpeg_quality=100)
+    images = [photograph_through(replace(plain, noise_seed=seed), light) for seed in (1, 1, 2)]
+    assert images[0].std() == pytest.approx(5, rel=0.05)
+    np.testing.assert_array_equal(images[0], images[1])
+    assert (images[0] != images[2]).any()
+
+
+def test_each_packaged_photograph_is_there_once_and_has_a_licence() -> None:
+    photographs = packaged_photographs()
+    assert len({photograph.sha256 for photograph in photographs}) == len(photographs) == 6
+    assert all(photograph.licence for photograph in photographs)
 
 
 def test_a_view_follows_its_homography_to_a_fraction_of_a_pixel() -> None:
@@ -64,7 +116,7 @@ def test_a_view_follows_its_homography_to_a_fraction_of_a_pixel() -> None:
 
 
 def test_the_reference_shows_the_photograph_and_nothing_else() -> None:
-    grey = homography_photographs()[0].grey(240)
+    grey = packaged_photographs()[0].grey(240)
     for make in (viewpoint_sequence, illumination_sequence):
         reference = make(grey, np.random.default_rng(0))[0][0]
         assert reference.shape == grey.shape
@@ -132,7 +184,7 @@ def test_a_single_photograph_gives_two_things_without_a_shared_pixel(tmp_path: P
 
 
 def test_names_are_made_unique_and_fit_for_files() -> None:
-    photograph = homography_photographs()[2]
+    photograph = packaged_photographs()[2]
     names = [
         "Straße am See",
         "strasse am see?",
@@ -174,7 +226,7 @@ def test_splits_a_to_c_train_on_nothing_they_test(things: list[int], twins: bool
 
 
 def test_split_a_tests_on_three_things_of_the_packaged_photographs() -> None:
-    made = textures(homography_photographs(), 64)
+    made = textures(packaged_photographs(), 64)
     thing_of = {texture.name: texture.thing for texture in made}
     tested = make_splits(thing_of)["a"].test
     assert len({thing_of[name[2:]] for name in tested}) == 3
@@ -196,7 +248,7 @@ def test_a_sequence_depends_neither_on_its_neighbours_nor_on_leftover_files(
     stale = tmp_path / "sequences" / "v_stale"
     stale.mkdir(parents=True)
     (stale / "1.ppm").write_bytes(b"")
-    write_hpatches(tmp_path, homography_photographs()[2:4], replace(SMALL, patches_per_sequence=8))
+    write_hpatches(tmp_path, packaged_photographs()[2:4], replace(SMALL, patches_per_sequence=8))
     assert "v_stale" not in read_sequences(tmp_path / "hpatches-release")
     assert digest(tmp_path / "sequences" / "v_coins") == digest(written / "sequences" / "v_coins")
 
@@ -211,7 +263,7 @@ def digest(folder: Path) -> dict[str, str]:
 
 def test_a_seed_determines_the_bytes_and_another_seed_changes_them(tmp_path: Path) -> None:
     photographs, tiny = (
-        homography_photographs()[:1],
+        packaged_photographs()[:1],
         replace(SMALL, longest_side=100, patches_per_sequence=6),
     )
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):

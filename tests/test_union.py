@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from small_study import small_source
 
 from lib.data.patchset import PatchSet, unite
-from lib.data.sources import open_source
-from lib.data.synthetic import SequencesSize, SyntheticSize
-from lib.data.synthetic.photographs import Photograph
+from lib.data.sources import HPatchesSets, open_source
+from lib.data.synthetic import SequencesSize
+from lib.data.synthetic.photographs import Photograph, packaged_photographs
 from lib.data.synthetic.sequences import make_splits, textures
 from lib.data.synthetic.whole_images import posters
 
@@ -54,26 +56,29 @@ def test_a_union_is_copied_anew_when_a_set_changes(tmp_path: Path) -> None:
     assert len(list((tmp_path / "decoded").iterdir())) == 1
 
 
-SMALL = SyntheticSize(points_per_photo=30, pairs=40, views=5, longest_side=256)
-
-
-def test_a_source_unites_its_first_scene_with_a_training_split_of_hpatches(tmp_path: Path) -> None:
-    few = SequencesSize(longest_side=256, patches_per_sequence=20, pairs=50, queries=8, distractors=40)
-    source = open_source("mini", tmp_path, SMALL, few)
-    united = source.load(source.united)
-    parts = [source.load("mini-a"), source.load("mini-hp-a-train")]
+def test_a_source_unites_patches_with_a_training_split_of_hpatches(tmp_path: Path) -> None:
+    few = SequencesSize(longest_side=128, patches_per_sequence=10, pairs=50, queries=8, distractors=20)
+    hpatches = HPatchesSets("small-hp", tmp_path, few, packaged_photographs()[:2])
+    source = replace(small_source(tmp_path), own_hpatches=hpatches)
+    name = "small-a+small-hp-a-train"
+    united = source.load(name)
+    parts = [source.load(part) for part in name.split("+")]
     assert len(united.patches) == sum(len(part.patches) for part in parts)
     assert len(set(united.point_ids)) == sum(len(set(part.point_ids)) for part in parts)
+
+
+def test_the_repositorys_union_has_the_place_that_whole_images_do_not_show(tmp_path: Path) -> None:
+    assert open_source("free", tmp_path).united == "banana+free-hp-a-train"
 
 
 def test_real_unions_have_all_three_sets(tmp_path: Path) -> None:
     for name in ("liberty", "notredame", "yosemite", "hpatches-release", "tasks"):
         (tmp_path / name).mkdir()
-    source = open_source(str(tmp_path), tmp_path / "data", SMALL)
+    source = open_source(str(tmp_path), tmp_path / "data")
     assert source.united == "liberty+notredame+yosemite+hpatches-a-train"
     (tmp_path / "tasks").rmdir()
     with pytest.raises(FileNotFoundError, match="lacks hpatches-release or tasks"):
-        _ = open_source(str(tmp_path), tmp_path / "data", SMALL).united
+        _ = open_source(str(tmp_path), tmp_path / "data").united
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -83,9 +88,7 @@ def test_no_part_of_a_photograph_that_a_split_trains_on_is_shown(tmp_path: Path,
         Image.fromarray(rng.integers(0, 256, (64, 128), dtype=np.uint8)).save(
             tmp_path / f"p{number}.png"
         )
-    photographs = tuple(
-        Photograph(f"p{number}", tmp_path / f"p{number}.png", "", "0" * 64) for number in range(count)
-    )
+    photographs = tuple(Photograph(f"p{number}", tmp_path / f"p{number}.png") for number in range(count))
     cut_textures = textures(photographs, 640)
     trained = make_splits({texture.name: texture.thing for texture in cut_textures})["a"].train
     parts = [

@@ -1,4 +1,4 @@
-"""W1BS: its layout, the embedded set of its kind, and mAUC against its literal definition."""
+"""W1BS: its layout, the set of its kind that is made here, and mAUC against its literal definition."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_wrong_matches_have_no_area_and_recall_counts_every_patch() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded pairs of a quarter of one photograph."""
+    """The pairs of a quarter of one photograph."""
     root = tmp_path_factory.mktemp("w1bs")
     grey = data.camera()
     cv2.imwrite(str(root / "camera.png"), grey)
@@ -89,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "set"
 
 
-def test_embedded_pairs_lie_in_the_released_layout(folder: Path) -> None:
+def test_made_pairs_lie_in_the_released_layout(folder: Path) -> None:
     pairs = layout.read_w1bs(folder)
     assert [subset for subset, _ in pairs] == ["G", "L"]
     assert {subset for subset, _ in pairs} < set(layout.SUBSETS)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from small_files import write_oxford_sequence
 
-from lib.data.sources import KINDS, WholeImages, open_source
-from lib.data.synthetic import ImagesSize, SyntheticSize
+from lib.data.scenes.sets import SceneSets
+from lib.data.sources import FREE_PLACES, KINDS, WholeImages, open_source
+from lib.data.synthetic import ImagesSize
 from lib.data.synthetic.photographs import packaged_photographs
 
 SMALL = ImagesSize(longest_side=120)
@@ -26,32 +27,34 @@ def released(tmp_path: Path) -> Path:
     return tmp_path / "real"
 
 
+def own_images(folder: Path, size: ImagesSize = SMALL, shown: slice = slice(None)) -> WholeImages:
+    places = SceneSets(FREE_PLACES, folder)
+    return WholeImages("free", folder, size, packaged_photographs()[shown], scenes=places)
+
+
 def test_every_kind_can_be_loaded_by_name(tmp_path: Path) -> None:
-    sets = WholeImages("mini", tmp_path, SMALL, packaged_photographs())
-    assert sets.names == tuple(f"mini-{kind}" for kind in KINDS)
-    sequences = sets.load("mini-oxford_affine")
+    sets = own_images(tmp_path)
+    assert sets.names == tuple(f"free-{kind}" for kind in KINDS)
+    sequences = sets.load("free-oxford_affine")
     assert len(sequences) == 15
-    assert sequences[0].images[0].is_relative_to(sets.folder_of("mini-oxford_affine"))
+    assert sequences[0].images[0].is_relative_to(sets.folder_of("free-oxford_affine"))
 
 
 def test_digests_distinguish_sizes_photographs_and_kinds_and_write_nothing(tmp_path: Path) -> None:
-    allotment = packaged_photographs()
-    others = {**allotment, "homography": allotment["a"], "b": allotment["c"], "c": allotment["b"]}
-    sets = [
-        WholeImages("mini", tmp_path, SMALL, allotment),
-        WholeImages("mini", tmp_path, ImagesSize(), allotment),
-        WholeImages("mini", tmp_path, SMALL, others),
-    ]
-    digests = [image_set.digest(name) for image_set in sets for name in image_set.names]
+    sets = own_images(tmp_path)
+    digests = [sets.digest(name) for name in sets.names]
+    digests += [own_images(tmp_path, ImagesSize()).digest(name) for name in sets.names]
+    fewer = own_images(tmp_path, shown=slice(2))
+    digests += [fewer.digest(name) for name in ("free-oxford_affine", "free-w1bs")]
     assert len(set(digests)) == len(digests)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_source_has_its_own_sets_and_the_real_ones(released: Path, tmp_path: Path) -> None:
-    source = open_source("mini", tmp_path / "data", SyntheticSize(), images=released)
-    assert source.own_images.names == tuple(f"mini-{kind}" for kind in KINDS)
+    source = open_source("free", tmp_path / "data", images=released)
+    assert source.own_images.names == tuple(f"free-{kind}" for kind in KINDS)
     assert source.real_images.names == ("real-oxford_affine",)
     assert [sequence.folder.name for sequence in source.load("real-oxford_affine")] == ["graf"]
     assert source.scene_folder("real-oxford_affine") == released / "oxford_affine"
-    with pytest.raises(ValueError, match=r"real-w1bs.*choose from.*mini-w1bs"):
+    with pytest.raises(ValueError, match=r"real-w1bs.*choose from.*free-w1bs"):
         source.load("real-w1bs")

@@ -51,9 +51,8 @@ def probe(subject: Subject, train_set: PatchSet) -> dict[str, np.ndarray]:
         with in_training_mode(network, drawn[0].device) as training:
             for images in drawn:
                 triplets = objective.triplets(descriptions(training, training.raw(images)))
-                # The returned losses are not needed: each call adds a batch to the loss's histogram.
-                loss(triplets)
                 values = loss.values(triplets)
+                loss.update(values)
                 batches.append(torch.stack([values, loss.weights(values)]))
         values, weights = torch.stack(batches, dim=1).cpu().numpy()
         histogram = loss.histogram.double().cpu().numpy()

@@ -45,3 +45,5 @@ MEASURES: dict[str, int] = dict.fromkeys(
 )
 # HyNet's Z is no longer rounded to 2.736.
 MEASURES["loss_shapes"] = 2
+# BRISK's keypoints are OpenCV's.
+MEASURES["matches_on_brisk"] = 2

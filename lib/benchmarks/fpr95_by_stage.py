@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 from torch import nn
 
-from lib.benchmarks.fpr95 import fpr95
-from lib.benchmarks.subject import Subject, describe, pair_distances
+from lib.benchmarks.fpr95 import fpr95_of_set
+from lib.benchmarks.subject import Subject, describe
 from lib.data.patchset import LabelledPairs, PatchSet
 
 SEED = 0
@@ -64,4 +64,4 @@ def few_pairs(test_set: PatchSet, matching: int) -> PatchSet:
 
 
 def _fpr95(model: nn.Module, test_set: PatchSet, device: str) -> float:
-    return fpr95(*pair_distances(partial(describe, model, device=device), test_set)).expected
+    return fpr95_of_set(partial(describe, model, device=device), test_set).expected

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.benchmarks.fpr95 import fpr95
-from lib.benchmarks.subject import Subject, describe
+from lib.benchmarks.subject import Subject, describe, distances_between
 from lib.data.patchset import PatchSet
 
 GAINS, OFFSETS, GAMMAS = (0.5, 1.4), (-20, 20), (0.5, 1.5)
@@ -49,15 +49,17 @@ def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
     pairs, numbers = test_set.pairs, {}
     used_first, first = np.unique(pairs.first, return_inverse=True)
     used_second, second = np.unique(pairs.second, return_inverse=True)
-    raw_first = _raw(model, test_set.patches[used_first], subject.device)[first]
+    raw_first = _raw(model, test_set.patches[used_first], subject.device)
+    x, norms_first = model.normalise(raw_first).double().numpy(), raw_first.norm(dim=1)
+    first_of_matching, second_of_matching = first[pairs.match], second[pairs.match]
     unchanged = None
     for name, becomes in changes().items():
         raw = _raw(model, becomes[test_set.patches[used_second]], subject.device)
         norms = raw.norm(dim=1)
         unchanged = norms if unchanged is None else unchanged
-        x, y = (model.normalise(descriptors).double() for descriptors in (raw_first, raw[second]))
-        distances = (x - y).norm(dim=1).numpy()
-        ratio = (raw_first.norm(dim=1) / norms[second]).log()[torch.from_numpy(pairs.match)]
+        y = model.normalise(raw).double().numpy()
+        distances = distances_between(x, y, (first, second))
+        ratio = (norms_first[first_of_matching] / norms[second_of_matching]).log()
         numbers[f"fpr95.{name}"] = fpr95(distances, pairs.match).expected
         numbers[f"ratio_spread.{name}"] = float(ratio.std(correction=0))
         numbers[f"norm_shift.{name}"] = float((norms / unchanged).log().abs().median())

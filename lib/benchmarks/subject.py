@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib.benchmarks.pair_distances import distances_between
 from lib.data.patchset import PatchSet
 from lib.recipes import Recipe
 from lib.samplers import augmentation
@@ -15,8 +16,6 @@ from lib.samplers import augmentation
 BATCH = 1024
 # Patches described at once: what fits a core's cache, and what fills a GPU.
 CHUNK = {"cpu": 128, "cuda": 8192}
-# 0.2 GB of descriptors.
-_PAIRS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
     parts: list[Tensor] = []
     chunk = CHUNK[torch.device(device).type]
     for start in range(0, len(patches), chunk):
-        cut = torch.from_numpy(np.ascontiguousarray(patches[start : start + chunk])).to(device)
+        cut = torch.from_numpy(np.array(patches[start : start + chunk])).to(device)
         images = augmentation.cut(cut, torch.zeros(len(cut), device=device), size=model.input_size)
         described = model(images).cpu()
         parts.append(described if described.dtype == torch.bool else described.float())
@@ -121,19 +120,26 @@ def pair_distances(
         first, second = (descriptors[side] for side in sides)
         return np.bitwise_count(first ^ second).sum(axis=1, dtype=np.float64), match
     descriptors = descriptors.astype(np.float64)
+    check_finite(descriptors, used, test_set.name)
+    return distances_between(descriptors, descriptors, sides), match
+
+
+def check_finite(descriptors: np.ndarray, patches: np.ndarray, name: str) -> None:
+    """Refuse descriptors (n, k) of a set's patches, given by index (n,), that are not finite.
+
+    Raises:
+        ValueError: one is not finite (its patch is named).
+    """
     bad = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
     if len(bad):
-        raise ValueError(f"{test_set.name}: the descriptor of patch {used[bad[0]]} is not finite")
-    distances = np.empty(len(match))
-    for start in range(0, len(distances), _PAIRS_AT_ONCE):
-        part = slice(start, start + _PAIRS_AT_ONCE)
-        first, second = (descriptors[side[part]] for side in sides)
-        distances[part] = np.linalg.norm(first - second, axis=1)
-    return distances, match
+        raise ValueError(f"{name}: the descriptor of patch {patches[bad[0]]} is not finite")
 
 
 def patches_used(test_set: PatchSet) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the patches of a set's M labelled pairs, each once, and both sides' (M,) places in them."""
     pairs = test_set.pairs
-    used, where = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
-    return used, np.split(where, 2)
+    named = np.zeros(len(test_set.patches), bool)
+    named[pairs.first] = True
+    named[pairs.second] = True
+    place = np.cumsum(named) - 1
+    return np.flatnonzero(named), [place[pairs.first], place[pairs.second]]

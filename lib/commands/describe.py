@@ -22,7 +22,7 @@ from torch import nn
 from lib.commands.options import exit_status, positive
 from lib.features import files, networks
 from lib.features.detectors import Detector
-from lib.features.folder import Settings, describe_and_match
+from lib.features.folder import Settings, describe_and_match, stated_camera
 from lib.files import write_bytes
 from lib.study.making import load_network
 from lib.study.store import Store
@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--upright", action="store_true", help="turn no patch")
     add("--most", type=int, help="keypoints of an image (default: %(default)s)")
     add("--contrast", type=float, help="smallest, of DoG (default: %(default)s)")
-    text = "half a patch's width in scales of its keypoint (default: %(default)s)"
+    text = (
+        "half a patch's width in scales of its keypoint (default: 7 for this study's networks, else 6)"
+    )
     add("--magnification", type=float, help=text)
     add("--longest-side", type=int, help="px to which larger images are reduced (default: %(default)s)")
     add("--pairs", type=Path, help="two names a line (default: all pairs)")
@@ -61,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model = commands.add_parser("model", help="a sparse model of what `folder` wrote")
     model.add_argument("images", type=Path)
     model.add_argument("out", type=Path, help="as `folder` left it; gets models/0, …")
+    model.add_argument("--refine-camera", action="store_true", help="also where `folder` got --camera")
     model.set_defaults(run=_model)
 
     export = commands.add_parser("export", help="a run's network, for others")
@@ -111,7 +114,12 @@ def _from_options(kind: type[Chosen], options: argparse.Namespace) -> Chosen:
 
 
 def _model(options: argparse.Namespace) -> None:
-    models = files.sparse_models(options.out / files.DATABASE, options.images, options.out / "models")
+    known = stated_camera(options.out)
+    keeps = bool(known) and not options.refine_camera
+    if known:
+        print(f"the camera is {'kept as given' if keeps else 'refined from'}: {known}")
+    database, models = options.out / files.DATABASE, options.out / "models"
+    models = files.sparse_models(database, options.images, models, keep_cameras=keeps)
     if not models:
         raise ValueError(f"{options.out}: no two images could be put together; match more of them")
     folder, model = models[0]

@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     score.add_argument("data", type=Path)
     score.add_argument("descriptors", type=Path)
     score.add_argument("--split", help="default: a, or the only one there is")
-    score.add_argument("--packed", action="store_true", help="bytes that pack eight bits each")
+    text = "numbers are bytes that pack eight bits each, or plain (default: as format.json says)"
+    score.add_argument("--packed", action=argparse.BooleanOptionalAction, help=text)
     score.add_argument("--delimiter", default=",", choices=(",", ";", "\t", " ", "|"))
     score.add_argument("--device", default="cpu")
     score.add_argument("--json", type=Path, help="all numbers into this file")

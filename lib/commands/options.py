@@ -62,10 +62,8 @@ def add_study_options(
     parser.add_argument("--profile", default="quick", choices=list(profiles), help=text)
     data = parser.add_mutually_exclusive_group().add_argument
     sets = {"type": folder, "metavar": "DIR"}
-    text = "folder with liberty, notredame and yosemite as downloaded; or free, the repository's places"
-    data("--data", help=text, **sets)
-    data("--photos", help="folder of photographs to make the embedded data from", **sets)
-    data("--scenes", help="folder of real multi-view photographs, a folder a scene", **sets)
+    data("--data", help="folder with liberty, notredame and yosemite as downloaded", **sets)
+    data("--places", help="folder of multi-view photographs, a folder a scene", **sets)
     add = parser.add_argument
     add("--device", default="cpu", help="cpu, cuda or cuda:N (default: cpu)")
     text = "runs at once (default: as many as the cores hold)"
@@ -74,16 +72,12 @@ def add_study_options(
 
 
 def data_of(options: argparse.Namespace) -> str:
-    """Return the data that the options name, as `lib.study.open_study` takes it; default "mini"."""
-    if options.photos:
-        return f"photos:{Path(options.photos).resolve()}"
-    if options.scenes:
-        return f"scenes:{Path(options.scenes).resolve()}"
-    if options.data and str(options.data) == FREE:
-        return FREE
+    """Return the data that the options name, as `lib.study.open_study` takes it; by default `FREE`."""
+    if options.places:
+        return f"places:{Path(options.places).resolve()}"
     if options.data:
         return str(Path(options.data).resolve())
-    return "mini"
+    return FREE
 
 
 def check_device(device: str) -> None:

@@ -28,6 +28,7 @@ Asked = Sequence[tuple[Study, Mapping[str, Request]]]
 # narrower ones.
 FULL_RUN = 33.0
 NARROW_RUN = 8.0
+MISSING = "it is committed, and missing here: git restore brings it back"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,6 +71,8 @@ def _run(options: argparse.Namespace) -> int:
     )
     planned, failures = _planned(study, options.only)
     asked = planning.together(planned)
+    if options.update_reference:
+        asked = _of_profile(study, planning.together([*planned, *_committed_elsewhere(planned)]))
     planning.one_name_each(asked)
     if options.plan:
         print(_plan(study, planned, asked))
@@ -77,8 +80,6 @@ def _run(options: argparse.Namespace) -> int:
     if not options.cluster:
         check_device(options.device)
     print(study.heading)
-    for name, why in study.source.skipped.items():
-        print(f"photograph left out: {name}: {why}")
     failures += _make(asked)
     if not options.train_only:
         failures += _report(
@@ -104,6 +105,18 @@ def _planned(study: Study, pattern: str) -> tuple[list[Planned], Failures]:
     if not kept and not failures:
         raise ValueError(f"--only {pattern!r} leaves no notebook")
     return kept, failures
+
+
+def _committed_elsewhere(planned: Sequence[Planned]) -> list[Planned]:
+    """Plan the other notebooks as they are committed. One that is committed at a larger profile may
+    compare with runs of this one, which the reference then needs."""
+    known = {notebook.name for notebook in planned}
+    others = []
+    for name in planning.names():
+        if name not in known:
+            own = planning.own_parameters(name)
+            others.append(planning.plan(name, open_study(name, own["profile"], own["data"])))
+    return others
 
 
 def _plan(study: Study, planned: Sequence[Planned], asked: Asked) -> str:
@@ -188,7 +201,7 @@ def _compared(study: Study, asked: Asked, names: Sequence[str]) -> tuple[str, Fa
     frames = [_numbers(part, requests) for part, requests in _of_profile(study, asked)]
     if not any(len(frame) for frame in frames):
         return "No run was asked for, so that there is nothing to compare.", []
-    steps = study.reference.runs[["run", "steps"]].drop_duplicates("run")
+    steps = study.reference.runs.reset_index(drop=True)[["run", "steps"]].drop_duplicates("run")
     theirs = study.reference.metrics.merge(steps, on="run", how="left")
     within, count = reference.reproduction(pd.concat(frames), theirs)
     sentence = f"{within:,} of {count:,} means lie within the 95% prediction interval of a repetition."
@@ -218,26 +231,33 @@ def _numbers(study: Study, requests: Mapping[str, Request]) -> pd.DataFrame:
 
 def _cached(options: argparse.Namespace, results: Path) -> int:
     """Render the committed notebooks anew, each at its own profile and data, from the reference."""
-    from lib.study import render
+    from lib.study import reference, render
 
     report = results / "report"
-    failures: Failures = []
     names = planning.names(options.only)
-    for name in names:
-        own = planning.own_parameters(name)
-        opened = open_study(name, own["profile"], own["data"])
-        notebook = planning.plan(name, opened)
-        if notebook.failure or notebook.lacking:
-            failures.append((name, notebook.failure or notebook.lacking))
-        elif not notebook.is_on_record(in_reference=True):
-            failures.append((name, "some of its runs are not in the reference"))
-    left_out = dict(failures)
+    failures = [(name, MISSING) for name in reference.deleted_files(ROOT, options.only)]
+    if not names and not failures:
+        raise ValueError(f"--only {options.only!r} leaves no notebook")
+    left_out = {name: why for name in names if (why := _why_left_out(name))}
+    failures += left_out.items()
     kept = [name for name in names if name not in left_out]
     failures += render.execute_committed(kept, results / "notebooks", report, options.jobs)
     titles = render.titles(kept)
     index = render.write_index(report, titles, [], failures, "", "")
     print(f"\nThe report: {index}")
     return _ended(failures)
+
+
+def _why_left_out(name: str) -> str:
+    """Say why a committed notebook cannot be rendered from the reference; empty if it can."""
+    try:
+        own = planning.own_parameters(name)
+        notebook = planning.plan(name, open_study(name, own["profile"], own["data"]))
+        if notebook.failure or notebook.lacking:
+            return notebook.failure or notebook.lacking
+        return next(notebook.lacking_in_reference(), "")
+    except (ValueError, OSError, KeyError) as error:
+        return f"{error}"
 
 
 def _update_reference(study: Study, asked: Asked, names: Sequence[str]) -> None:

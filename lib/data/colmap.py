@@ -121,18 +121,24 @@ def verify(database: Path) -> None:
     )
 
 
-def mapped(database: Path, out: Path, images: Path | None = None) -> pycolmap.Reconstruction:
+def mapped(
+    database: Path, out: Path, images: Path | None = None, keep_cameras: bool = False
+) -> pycolmap.Reconstruction:
     """Run incremental mapping on verified matches and return the model with the most images.
 
     Args:
         database: holds cameras, images, keypoints and verified matches.
         out: an existing folder, which gets the models, 0, 1, ….
         images: the images' folder, for the points' colours; None leaves the points black.
+        keep_cameras: whether cameras stay as the database has them, because they are known.
 
     Returns:
         The model; empty if no two images could be combined.
     """
     options = _mapping_options(colours=images is not None)
+    if keep_cameras:
+        with pycolmap.Database.open(database) as opened:
+            options.constant_cameras = {camera.camera_id for camera in opened.read_all_cameras()}
     models = pycolmap.incremental_mapping(database, images or out, out, options)
     empty = pycolmap.Reconstruction()
     return max(models.values(), key=lambda model: model.num_reg_images(), default=empty)

@@ -49,7 +49,8 @@ def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
         path: the file.
         flags: OpenCV's flags; 0 is IMREAD_GRAYSCALE.
     """
-    data = np.fromfile(path, np.uint8)
+    # np.fromfile turns a Ctrl-C that arrives while it looks at `path` into a SystemError.
+    data = np.frombuffer(path.read_bytes(), np.uint8)
     return cv2.imdecode(data, flags) if len(data) else None
 
 
@@ -73,7 +74,7 @@ def reduced(grey: np.ndarray, longest_side: int) -> np.ndarray:
 
 
 def read_grey(
-    path: Path,
+    path: Path | str,
     longest_side: int | None = None,
     orientation: str = "refuse",
     most_pixels: int = MOST_PIXELS,
@@ -95,6 +96,7 @@ def read_grey(
             marked as to be turned, or has values that 8 bits would not tell apart. The message names the
             file and says what to do.
     """
+    path = Path(path)
     with warnings.catch_warnings():
         # Pillow warns about large images; this function refuses even smaller ones.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)

@@ -44,6 +44,9 @@ class PatchSet:
         image_ids: (P,) int64, the photograph each patch was cut from, or None if the set does not
             say.
         pairs: the labelled test pairs, or None if the set has none.
+        representatives: (C,) int64, a patch of each point. FPR95 then takes all pairs of different
+            points, one patch each, as non-matching ones. None: it takes those of `pairs`, as in UBC
+            PhotoTour.
     """
 
     name: str
@@ -51,6 +54,22 @@ class PatchSet:
     point_ids: np.ndarray
     image_ids: np.ndarray | None
     pairs: LabelledPairs | None
+    representatives: np.ndarray | None = None
+
+
+def one_patch_a_point(point_ids: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Draw a patch of each point.
+
+    Args:
+        point_ids: (P,) the class of each patch.
+        seed: of the draw.
+
+    Returns:
+        (C,) int64 indices into the patches, by ascending class.
+    """
+    shuffled = np.random.default_rng(seed).permutation(len(point_ids))
+    _, first = np.unique(point_ids[shuffled], return_index=True)
+    return shuffled[first]
 
 
 def decoded(

@@ -1,4 +1,4 @@
-"""Sources of a study's sets: packaged photographs, a folder of photographs, scenes, or real sets.
+"""Sources of a study's sets: places of the repository, a folder of places, or the released sets.
 
 A source groups its sets into collections: patches in PhotoTour's layout, HPatches patches, and whole
 images. Given a set's name, a collection returns its digest, its folder or the set itself. Importing this
@@ -12,16 +12,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lib.data import states
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.scenes.places import Places
 from lib.data.scenes.sets import SceneSets
-from lib.data.synthetic import SEQUENCES, ImagesSize, SequencesSize, SyntheticSize
-from lib.data.synthetic import photographs as allotments
-from lib.data.synthetic.photographs import CONFIRMATION, RESERVE, SCENES, Allotment, Photograph
+from lib.data.synthetic import SEQUENCES, ImagesSize, SequencesSize
+from lib.data.synthetic.photographs import Photograph, packaged_photographs
 from lib.files import make_checked
+
+if TYPE_CHECKING:
+    from lib.data.patchset import PatchSet
 
 REAL_SETS = ("liberty", "notredame", "yosemite")
 # HPatches splits that get a training set here. Of the others, "full" tests on all sequences, and "illum"
@@ -30,53 +32,60 @@ PARTITIONS = ("a", "b", "c")
 SPLITS = (*PARTITIONS, "illum", "view", "full")
 _TRAIN, _IMAGES = "-train", "-images"
 _AFFINE = "oxford_affine"
-# Kind of whole images -> the parts of the allotment that its synthetic set shows. None includes the
-# first scene, because the compared methods are trained on it.
-KINDS = {
-    **dict.fromkeys((_AFFINE, "w1bs"), (allotments.HOMOGRAPHY,)),
-    **dict.fromkeys(("eth", "imc", "landmarks"), SCENES[1:]),
-}
+# Kinds of whole images that are made of photographs, and those that are made of places.
+_OF_PHOTOGRAPHS = (_AFFINE, "w1bs")
+_OF_PLACES = ("eth", "imc", "landmarks")
+KINDS = (*_OF_PHOTOGRAPHS, *_OF_PLACES)
 # Bytes. A digest of released whole images covers the content of files up to this size; of larger files,
 # which are taken for images, it covers only the size.
 _SMALLEST_IMAGE = 100_000
 _WHOLE_IMAGES = "lib.data.whole_images"
-_SYNTHETIC_IMAGES = "lib.data.synthetic.whole_images"
 # Separator of the names in a union's name, and the HPatches split whose training set joins the union.
 _AND, _SPLIT = "+", "a"
-_MINI, _PHOTOS, _SCENES, FREE = "mini", "photos", "scenes", "free"
+_PLACES, FREE = "places", "free"
+# Data of which a reference has numbers, though nothing here makes its sets any more: planes that were
+# textured with photographs.
+_PHOTOS, _PHOTOS_SETS = "photos", ("photos-a", "photos-b", "photos-c")
+_PHOTOS_RESERVE = ("reserve-a", "reserve-b")
+# Those of the repository's places that searches train on where the data are others: they are never
+# evidence, and differ in kind.
+SEARCHED = ("boruszyn", "caliterra")
 # The places of the repository, under free licences.
 FREE_PLACES = Path(__file__).resolve().parents[2] / "data" / "places"
-# The kinds of whole images that are made of places: no network that is compared is trained on them.
-_OF_PLACES = ("eth", "imc", "landmarks")
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Sets of one kind, downloaded or generated.
+    """Sets of one kind, downloaded or made here.
 
     Attributes:
         stem: prefix of the names of its sets.
         folder: folder for generated data and decoded patches.
         size: size of the generated sets.
-        photographs: photographs that sets are generated from.
+        photographs: photographs that sets are made of.
         real: folder of the downloaded sets; None if all sets are generated.
     """
 
+    # The one of `states.MAKERS` that generates its sets.
+    maker: ClassVar[str]
     stem: str
     folder: Path
-    size: SyntheticSize | SequencesSize | ImagesSize
-    photographs: Allotment | Sequence[Photograph] = ()
+    size: SequencesSize | ImagesSize
+    photographs: Sequence[Photograph] = ()
     real: Path | None = None
 
     def digest(self, name: str) -> str:
         """Return 8 hexadecimal digits that identify what a set contains; makes no pixels.
 
-        They cover, for a generated set, its size and what it is made of; for a released set, its files.
+        They cover, for a generated set, its size, what it is made of and the version of what makes it;
+        for a released set, its files.
 
         Raises:
             FileNotFoundError: a folder is missing.
         """
-        return states.digest(self.made_of(name), None if self.released(name) else self.size)
+        if self.released(name):
+            return states.digest(self.made_of(name))
+        return states.digest(self.made_of(name), self.size, self.maker)
 
     def folder_of(self, name: str) -> Path:
         """Return the folder of a set's files; a generated set's folder may not exist yet."""
@@ -105,46 +114,53 @@ class Collection:
         return self.real
 
 
-class PatchSets(Collection):
-    """Sets in PhotoTour's layout: released ones, and generated ones, each from its own photographs."""
+@dataclass(frozen=True)
+class PatchSets:
+    """Sets in PhotoTour's layout.
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*(REAL_SETS if self.real else ()), *self.photographs)
+    Attributes:
+        root: folder with a folder a set; None if only the names of the sets are wanted.
+        folder: folder for decoded patches.
+        names: the sets.
+    """
 
-    def released(self, name: str) -> Path | None:
-        return None if name in self.photographs else self.real / name
+    root: Path | None
+    folder: Path
+    names: tuple[str, ...] = REAL_SETS
 
-    def made_of(self, name: str) -> object:
-        if self.released(name):
-            return self._files[name]
-        return [name, states.of_photographs(self.photographs[name])]
+    def digest(self, name: str) -> str:
+        """Return 8 hexadecimal digits that identify what a set contains (`states.digest`).
 
-    @cached_property
-    def _files(self) -> Mapping[str, list]:
-        return {name: states.of_files(self.real / name, ["*.txt"], ["*.bmp"]) for name in REAL_SETS}
+        Raises:
+            FileNotFoundError: the set's folder is missing.
+        """
+        return states.digest(states.of_files(self.folder_of(name), ["*.txt"], ["*.bmp"]))
 
-    def generate(self, name: str, folder: Path) -> None:
-        from lib.data.synthetic.scenes import write_scene
+    def folder_of(self, name: str) -> Path:
+        """Return the folder of a set's files."""
+        return self.root / name
 
-        write_scene(folder, name, self.photographs[name], self.size)
+    def load(self, name: str) -> PatchSet:
+        """Load a set, decoded first if needed; raises as `lib.data.phototour.read_phototour`.
 
-    def read(self, name: str, folder: Path) -> Any:
+        A released set must have as many patches as the original.
+        """
         from lib.data.phototour import KNOWN_COUNTS, read_phototour
 
-        decoded = (self.folder if self.released(name) else folder) / "decoded"
-        return read_phototour(folder, decoded, name, KNOWN_COUNTS.get(name))
+        count = KNOWN_COUNTS.get(name)
+        return read_phototour(self.folder_of(name), self.folder / "decoded", name, count)
 
 
 @dataclass(frozen=True)
 class HPatchesSets(Collection):
-    """HPatches sets: generated from photographs, built from homography sequences, or released.
+    """HPatches sets: made of photographs, built from homography sequences, or released.
 
     Attributes:
         homographies: folders of homography sequences that patches are cut from; the only split then
             tests on all of them.
     """
 
+    maker = "hpatches"
     homographies: tuple[Path, ...] = ()
 
     def test_set(self, split: str) -> str:
@@ -219,10 +235,10 @@ class WholeImages(Collection):
     Each released set is in a folder named after its kind.
 
     Attributes:
-        scenes: the places that structure from motion, poses and retrieval are made of; None if they are
-            made of photographs.
+        scenes: the places that structure from motion, poses and retrieval are made of.
     """
 
+    maker = "whole_images"
     scenes: SceneSets | None = None
 
     @property
@@ -242,21 +258,14 @@ class WholeImages(Collection):
         return self.real and self.real / self._kind(name)
 
     def made_of(self, name: str) -> object:
-        if self._is_of_places(name):
+        if self.real is None and self._kind(name) in _OF_PLACES:
             return [name, [self.scenes.digest(place) for place in self._places()]]
         if self.real is None:
-            return [name, states.of_photographs(self.shown(self._kind(name)))]
+            return [name, states.of_photographs(self.photographs)]
         files = [path for path in self.released(name).rglob("*") if path.is_file()]
         sizes = {path.relative_to(self.real).as_posix(): path.stat().st_size for path in files}
         small = [path for path, size in sizes.items() if size <= _SMALLEST_IMAGE]
         return states.of_files(self.real, small, sorted(sizes.keys() - small))
-
-    def shown(self, kind: str) -> list[Photograph]:
-        """Return the photographs that the synthetic set of a kind is made from."""
-        return [photograph for part in KINDS[kind] for photograph in self.photographs[part]]
-
-    def _is_of_places(self, name: str) -> bool:
-        return self.scenes is not None and self._kind(name) in _OF_PLACES
 
     def _places(self) -> tuple[str, ...]:
         """The places that are shown: all to train on but the first, on which methods are compared."""
@@ -264,15 +273,16 @@ class WholeImages(Collection):
 
     def generate(self, name: str, folder: Path) -> None:
         kind = self._kind(name)
-        if self._is_of_places(name):
+        if kind in _OF_PHOTOGRAPHS:
+            from lib.data.synthetic import whole_images
+
+            shown = self.photographs
+        else:
             from lib.data.scenes import whole_images
 
             side = self.size.longest_side
             shown = {place: self.scenes.photographs(place, side) for place in self._places()}
-            getattr(whole_images, f"write_{kind}")(folder, shown, self.size)
-            return
-        write = getattr(import_module(_SYNTHETIC_IMAGES), f"write_{kind}")
-        write(folder, self.shown(kind), self.size)
+        getattr(whole_images, f"write_{kind}")(folder, shown, self.size)
 
     def read(self, name: str, folder: Path) -> Any:
         if self.real and self._kind(name) == _AFFINE:
@@ -299,21 +309,21 @@ class WholeImages(Collection):
 
 @dataclass(frozen=True)
 class Source:
-    """Three patch sets in the roles of Liberty, Notre Dame and Yosemite, reserves, and further sets.
+    """Patch sets to train and test on, sets for searches, and further sets to test on.
 
     Attributes:
-        name: "free", "mini", "photos", "scenes" or "ubc".
+        name: "free", "places", "ubc" or "photos".
         folder: folder for generated data and decoded patches.
         patches: all patch sets except HPatches'.
-        sets: names of the three, in that order; for scenes, the places to train on, however many.
-        reserve: names of two further sets for searches, e.g. of learning rates; five photographs give
-            only one.
+        sets: names of those to train and test on: Liberty, Notre Dame and Yosemite, or places.
+        reserve: names of further sets, on which searches are tested, e.g. of learning rates.
         own_hpatches: the study's own sets of HPatches patches; a real source may have none.
         real_hpatches: additional sets of real homography sequences, if requested.
         own_images: the study's own sets of whole images; a real source may have none.
         real_images: additional real sets of whole images, if requested.
-        beside: patch sets of another source, to train on together with these ("castle+photos-a").
-        skipped: files in a folder of photographs that are not photographs, and why.
+        beside: patch sets of another source: those of the reserve, or sets to train on together with
+            these ("castle+liberty").
+        searched: sets that searches train on; empty: those of `lib.study.searches.pairs_of_sets`.
         recorded: by set, the digests that a reference has; its pixels are not on this machine.
     """
 
@@ -326,8 +336,8 @@ class Source:
     real_hpatches: HPatchesSets | None = None
     own_images: WholeImages | None = None
     real_images: WholeImages | None = None
-    beside: tuple[PatchSets, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    beside: tuple[PatchSets | SceneSets, ...] = ()
+    searched: tuple[str, ...] = ()
     recorded: Mapping[str, str] = field(default_factory=dict)
     # Digests computed before, by set: for some sets, many files are read.
     _digests: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -336,11 +346,6 @@ class Source:
     def scenes(self) -> SceneSets | None:
         """The sets of real scenes; None for any other source."""
         return self.patches if isinstance(self.patches, SceneSets) else None
-
-    @property
-    def embedded(self) -> bool:
-        """Whether the data is generated from photographs."""
-        return self.name in (_MINI, _PHOTOS, FREE)
 
     @property
     def tested(self) -> tuple[str, ...]:
@@ -372,16 +377,17 @@ class Source:
     def united(self) -> str:
         """The name of the union that "++" networks are trained on.
 
-        It joins `sets` and an HPatches split's training set. Of generated scenes it has only the first,
-        because whole images show the others.
+        It joins `sets` and an HPatches split's training set. Where whole images are made here, it has
+        only the first of `sets`, because they show the others.
 
         Raises:
             FileNotFoundError: a real source has no HPatches.
         """
-        scenes = self.sets[:1] if self.embedded else self.sets
-        return _AND.join([*scenes, self.homographies.train_set(_SPLIT)])
+        shown = self.own_images is not None and self.own_images.real is None
+        joined = self.sets[:1] if shown else self.sets
+        return _AND.join([*joined, self.homographies.train_set(_SPLIT)])
 
-    def collection(self, name: str) -> Collection | SceneSets:
+    def collection(self, name: str) -> Collection | PatchSets | SceneSets:
         """Return the collection that holds a set.
 
         Raises:
@@ -432,8 +438,8 @@ class Source:
         """
         if self.recorded:
             raise FileNotFoundError(
-                f"the photographs of {name} are not on this machine: name their folder in the "
-                f'notebook\'s first cell, data = "{self.name}:DIR"'
+                f"the photographs of {name} are not on this machine: name a folder of places in the "
+                f'notebook\'s first cell, data = "{_PLACES}:DIR"'
             )
         if _AND not in name:
             return self.collection(name).load(name)
@@ -445,7 +451,6 @@ class Source:
 def open_source(
     data: str,
     folder: Path,
-    size: SyntheticSize,
     sequences: SequencesSize = SequencesSize(),  # noqa: B008 (frozen)
     homographies: Sequence[Path] = (),
     *,
@@ -453,22 +458,21 @@ def open_source(
     recorded: Mapping[str, str] | None = None,
     places: Places | None = None,
 ) -> Source:
-    """Open the source that a command line's `--data` or `--photos` names.
+    """Open the source that a command line's `--data` or `--places` names.
 
     Args:
-        data: "free", "mini", "photos:DIR", "photos", "scenes:DIR", "scenes", or a folder that holds
-            liberty, notredame and yosemite.
+        data: "free", "places:DIR", a folder that holds liberty, notredame and yosemite, or "places" or
+            "photos" as a reference has them.
         folder: folder for generated data and decoded patches; made when first needed.
-        size: size of the generated scenes.
         sequences: size of the generated homography sequences.
         homographies: folders of real homography sequences, which add the sets "real-hp-…".
         images: a folder of released sets of whole images, which adds the sets "real-…".
-        recorded: for "photos" and "scenes", the digests of the sets of a reference, by name.
-        places: for "scenes", the places of a reference.
+        recorded: for "photos" and "places", the digests of the sets of a reference, by name.
+        places: for "places", those of a reference.
 
     Raises:
         FileNotFoundError: a folder, or one of the three sets, is missing.
-        ValueError: `data` names no data, or a folder has fewer than 5 readable photographs.
+        ValueError: `data` names no data.
     """
     folder = Path(folder)
     kind, _, given = data.partition(":")
@@ -478,40 +482,29 @@ def open_source(
         others["real_hpatches"] = HPatchesSets("real-hp", folder, sequences, homographies=own)
     if images:
         others["real_images"] = WholeImages("real", folder, ImagesSize(), real=images)
-    if data in (_PHOTOS, _SCENES) and recorded:
+    if data in (_PHOTOS, _PLACES) and recorded:
         others["recorded"] = recorded
-    if kind == _SCENES and (given or places is not None):
+    if kind == _PLACES and (given or places is not None):
         scenes = SceneSets(Path(given).resolve() if given else None, folder, places)
         # A folder without scenes is refused here, before anything is made.
         places = scenes.places
-        return Source(_SCENES, folder, scenes, places.train_and_test, places.reserve, **others)
+        if set(SEARCHED).isdisjoint(places.scenes) and given:
+            others |= {"beside": (SceneSets(FREE_PLACES, folder),), "searched": SEARCHED}
+        return Source(_PLACES, folder, scenes, places.train_and_test, places.reserve, **others)
+    free = SceneSets(FREE_PLACES, folder)
     if data == FREE:
-        scenes = SceneSets(FREE_PLACES, folder)
-        photographs = allotments.packaged_photographs()
-        shown = photographs[allotments.HOMOGRAPHY]
+        shown = packaged_photographs()
         others["own_hpatches"] = HPatchesSets(f"{FREE}-hp", folder, sequences, shown)
-        others["own_images"] = WholeImages(FREE, folder, ImagesSize(), photographs, scenes=scenes)
-        places = scenes.places
-        return Source(FREE, folder, scenes, places.train_and_test, places.reserve, **others)
-    if kind == _PHOTOS and given:
-        allotted, others["skipped"] = allotments.folder_photographs(Path(given))
-    elif data == _PHOTOS and recorded:
-        # Their names are enough: nothing is generated from photographs that are not here.
-        allotted = dict.fromkeys((*SCENES, *RESERVE, allotments.HOMOGRAPHY), ())
-    elif not data or kind == _PHOTOS:
-        raise ValueError(f"{data!r} names no data: give 'mini', 'photos:DIR' or a folder of real sets")
-    else:
-        allotted = allotments.packaged_photographs()
-    reserve = tuple(part for part in RESERVE if part in allotted)
-    # No code here reads the second reserve, which is kept for the user's own confirmation.
-    generated = {part: allotted[part] for part in (*RESERVE, *CONFIRMATION) if part in allotted}
-    if kind in (_MINI, _PHOTOS):
-        sets = {f"{kind}-{scene}": allotted[scene] for scene in SCENES}
-        patches = PatchSets("", folder, size, sets | generated)
-        homography = allotted[allotments.HOMOGRAPHY]
-        others["own_hpatches"] = HPatchesSets(f"{kind}-hp", folder, sequences, homography)
-        others["own_images"] = WholeImages(kind, folder, ImagesSize(), allotted)
-        return Source(kind, folder, patches, tuple(sets), reserve, **others)
+        others["own_images"] = WholeImages(FREE, folder, ImagesSize(), shown, scenes=free)
+        places = free.places
+        return Source(FREE, folder, free, places.train_and_test, places.reserve, **others)
+    if data == _PHOTOS and recorded:
+        patches = PatchSets(None, folder, (*_PHOTOS_SETS, *_PHOTOS_RESERVE))
+        others["own_hpatches"] = HPatchesSets(f"{_PHOTOS}-hp", folder, sequences)
+        others["own_images"] = WholeImages(_PHOTOS, folder, ImagesSize())
+        return Source(_PHOTOS, folder, patches, _PHOTOS_SETS, _PHOTOS_RESERVE, **others)
+    if not data or kind == _PHOTOS:
+        raise ValueError(f"{data!r} names no data: give 'free', 'places:DIR' or a folder of real sets")
     real = Path(data)
     for needed in (real / name for name in REAL_SETS):
         if not needed.is_dir():
@@ -519,5 +512,6 @@ def open_source(
     if (real / RELEASE).is_dir() and (real / TASKS).is_dir():
         others["own_hpatches"] = HPatchesSets("hpatches", folder, sequences, real=real)
     others["own_images"] = WholeImages("ubc", folder, ImagesSize(), real=real)
-    patches = PatchSets("", folder, size, generated, real)
-    return Source("ubc", folder, patches, REAL_SETS, reserve, **others)
+    # The released sets are all tested on, so searches take places of the repository.
+    others["beside"] = (free,)
+    return Source("ubc", folder, PatchSets(real, folder), REAL_SETS, SEARCHED, **others)

@@ -11,6 +11,13 @@ from lib.data.synthetic.photographs import Photograph
 
 # Hexadecimal digits of a digest.
 LENGTH = 8
+# The version of the code that makes a kind of set, raised by hand when it makes other pixels or pairs. A
+# set's digest contains it, so that sets are made again and what was trained on the old ones is left.
+MAKERS = {
+    "hpatches": 2,  # Regions as in the release, bilinear patches.
+    "places": 2,  # FPR95 takes all pairs of different points; match files have as many of both kinds.
+    "whole_images": 2,  # Ten photographs of a place for models and poses.
+}
 
 
 def of_photographs(photographs: Iterable[Photograph]) -> list[tuple[str, str]]:
@@ -35,14 +42,17 @@ def of_files(folder: Path, read: Sequence[str], sized: Sequence[str] = ()) -> li
     return rows
 
 
-def digest(content: object, size: object = None) -> str:
+def digest(content: object, size: object = None, maker: str | None = None) -> str:
     """Return 8 hexadecimal digits that identify a set's content.
 
     Args:
         content: what the set is made of, JSON-able: names and hashes of files or photographs.
         size: a dataclass with the size of a generated set.
+        maker: the one of `MAKERS` that made the set; None for files as they are.
     """
     value = {"content": content, "size": None if size is None else asdict(size)}
+    if maker is not None:
+        value["maker"] = [maker, MAKERS[maker]]
     return files.digest(value, LENGTH)
 
 

@@ -192,14 +192,16 @@ def colmap_sift(image: np.ndarray) -> tuple[Keypoints, np.ndarray]:
     return keypoints[order], descriptors.data[order].astype(np.float32) / 512
 
 
-def oriented(image: np.ndarray, keypoints: Keypoints) -> Keypoints:
+def oriented(image: np.ndarray, keypoints: Keypoints, window: float = ORIENTATION_WINDOW) -> Keypoints:
     """Turn keypoints to the highest peak of the gradient directions around them (Lowe's method).
 
     Args:
         image: (H, W) uint8.
         keypoints: N keypoints of orientation 0.
+        window: half the width of the square that is looked at, three standard deviations of its
+            weights, in scales of the keypoint.
     """
-    windows = keypoints.discs(ORIENTATION_WINDOW).astype(np.float32)
+    windows = keypoints.discs(window).astype(np.float32)
     turned = _adapted(windows, as_tensor(image), feature.LAFOrienter(), window=1.0)
     x_axis = turned[:, :, 0].astype(float)
     return replace(keypoints, orientation=np.arctan2(x_axis[:, 1], x_axis[:, 0]))
@@ -207,7 +209,7 @@ def oriented(image: np.ndarray, keypoints: Keypoints) -> Keypoints:
 
 def as_tensor(image: np.ndarray) -> Tensor:
     """Convert a (H, W) uint8 image to a (1, 1, H, W) float32 tensor with values from 0 to 1."""
-    return torch.from_numpy(np.ascontiguousarray(image)).float()[None, None] / 255
+    return torch.from_numpy(np.array(image)).float()[None, None] / 255
 
 
 def _oriented_discs(image: np.ndarray, detector: Detector) -> Regions:

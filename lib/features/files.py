@@ -149,6 +149,8 @@ def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
                 raise ValueError("K is not fx 0 cx, 0 fy cy, 0 0 1")
             model, parameters = "PINHOLE", [fx, fy, cx + HALF_PIXEL, cy + HALF_PIXEL]
         numbers = [float(number) for number in parameters]
+        if not numbers or not np.isfinite(numbers).all():
+            raise ValueError("a model and finite numbers are expected")
         camera = pycolmap.Camera(model=model, params=numbers, width=size[0], height=size[1])
         if not camera.verify_params() or camera.has_bogus_params(*_PLAUSIBLE, 100.0):
             raise ValueError(f"the parameters are not those of a {model} of {size[0]} by {size[1]} px")
@@ -199,13 +201,16 @@ def write_database(
                 opened.write_matches(*(ids[name] for name in pair), indices)
 
 
-def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, pycolmap.Reconstruction]]:
+def sparse_models(
+    database: Path, images: Path, out: Path, keep_cameras: bool = False
+) -> list[tuple[Path, pycolmap.Reconstruction]]:
     """Verify the matches of a database and build models, each in a folder.
 
     Args:
         database: with unverified matches; verified ones are added to it.
         images: the folder of the images, from which points take their colours.
         out: gets the models as folders 0, 1, …; made only if there is a model.
+        keep_cameras: whether cameras stay as the database has them, because they are known.
 
     Returns:
         Folders and models, by number of images, then of points, largest first; empty if no two images
@@ -223,7 +228,7 @@ def sparse_models(database: Path, images: Path, out: Path) -> list[tuple[Path, p
     with ended_cleanly(), tempfile.TemporaryDirectory(dir=out.parent) as folder:
         models = Path(folder, "models")
         models.mkdir()
-        mapped(database, models, images)
+        mapped(database, models, images, keep_cameras)
         # An empty folder would make the next try fail.
         if any(models.iterdir()):
             models.rename(out)

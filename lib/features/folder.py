@@ -7,6 +7,7 @@ saved image by image, so that a stopped run can continue.
 import hashlib
 import io
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -26,13 +27,15 @@ from lib.data.images import read_grey, read_image
 from lib.features import files
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.files import FEATURES, MATCHES, PAIRS, Pairs
-from lib.features.matches import match, similarity
-from lib.features.networks import describe
-from lib.features.patches import MAGNIFICATION, Describe, Features
-from lib.files import locked, replacing, sha256, write_bytes
+from lib.features.matches import RATIO, match, similarity
+from lib.features.networks import describe, own_magnification
+from lib.features.patches import Describe, Features
+from lib.files import is_hidden, locked, replacing, set_aside, sha256, write_bytes
 
 # File of an output folder's settings and images; folder with an unfinished one's features.
 STATE, PARTS = "describe.json", "parts"
+# Bytes of a SHA-256.
+_DIGEST = 32
 # Magnifications: below the first, patches show little but blur; above the second, the whole image.
 _NARROW, _WIDEST = 3, 100
 # EXIF orientations by the operations that turn the stored pixels upright, applied in this order.
@@ -47,16 +50,17 @@ class Settings:
 
     Attributes:
         longest_side: px to which larger images are reduced.
-        magnification, device: as `describe` takes them.
+        magnification: half a patch's width in scales of its keypoint; None is the descriptor's own.
+        device: the descriptor's.
         ratio, mutual: as `match` takes them.
         one_camera: whether one camera took all images; images of another size than most are set aside.
         camera: what is known of that camera, in the form that `lib.features.files.known_camera` reads.
     """
 
     longest_side: int = 1600
-    magnification: float = MAGNIFICATION
+    magnification: float | None = None
     device: str = "cpu"
-    ratio: float = 0.9
+    ratio: float = RATIO
     mutual: bool = True
     one_camera: bool = False
     camera: str | None = None
@@ -94,6 +98,8 @@ def describe_and_match(
     """
     if any(".half" not in p.name for p in out.glob("[!.]*")) and not (out / STATE).exists():
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
+    if settings.magnification is None:
+        settings = replace(settings, magnification=own_magnification(descriptor))
     allowed = {
         f"longest side must be {SMALLEST_SIDE} or more": settings.longest_side >= SMALLEST_SIDE,
         f"magnification must be above 0, {_WIDEST} at most": 0 < settings.magnification <= _WIDEST,
@@ -104,13 +110,14 @@ def describe_and_match(
         raise ValueError("; ".join(refused))
     if settings.magnification < _NARROW:
         log(f"magnification below {_NARROW} is small: such patches show little but blur")
-    sizes, problems = photographs(images, settings.one_camera or bool(settings.camera), out)
+    is_known = settings.camera is not None
+    sizes, problems = photographs(images, settings.one_camera or is_known, out)
     named = files.read_pairs(pairs, {*sizes, *problems}) if pairs else None
     _set_aside(problems, strict, log)
     matched = _usable_pairs(named or combinations(sizes, 2), sizes.keys())
     if named and len(matched) < len(named):
         log(f"{len(named) - len(matched)} pairs of {pairs} name files that are set aside")
-    camera = settings.camera and files.known_camera(settings.camera, next(iter(sizes.values())))
+    camera = files.known_camera(settings.camera, next(iter(sizes.values()))) if is_known else None
     how = {"magnification": settings.magnification, "device": settings.device}
     describing = partial(describe, keypoints=detector, descriptor=descriptor, **how)
     digests = {name: sha256(images / name) for name in sizes}
@@ -122,7 +129,7 @@ def describe_and_match(
         for left_by_a_kill in out.glob("*.half.*"):
             left_by_a_kill.unlink()
         describe_file = partial(_features, longest_side=settings.longest_side, describing=describing)
-        problems = _write_features(images, out, digests, describe_file)
+        problems = _write_features(images, out, digests, describe_file, log)
         _set_aside(problems, strict, log)
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
@@ -135,7 +142,7 @@ def describe_and_match(
 def photographs(
     folder: Path, one_size: bool = False, out: Path | None = None
 ) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
-    """Check the headers of the files in a folder and its subfolders.
+    """Check the headers of the files in a folder and its subfolders, linked ones among them.
 
     Args:
         folder: of the images.
@@ -145,18 +152,22 @@ def photographs(
     Returns:
         Two mappings by name, sorted; a name is the path relative to the folder. The first has width and
         height, px, of each image that can be described, as stored. The second has the fault of each
-        other file.
+        other file, and of each folder that is passed over.
 
     Raises:
         FileNotFoundError: there is no such folder.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
-    root, passed_over = folder.resolve(), out and out.resolve()
-    paths = (path for path in root.rglob("*") if path.is_file() and passed_over not in path.parents)
-    sizes, problems, groups = {}, {}, {}
-    for name in sorted(path.relative_to(root).as_posix() for path in paths):
+    names, problems = _files_below(folder.resolve(), out and out.resolve())
+    masked = {Path(name).name: name for name in names}
+    sizes, groups = {}, {}
+    for name in names:
         path, group = folder / name, files.group_of(name)
+        # COLMAP names the mask of a.jpg a.jpg.png.
+        if path.suffix.lower() == ".png" and path.stem in masked:
+            problems[name] = f"has the name of a mask of {masked[path.stem]}"
+            continue
         try:
             image = read_image(path, header_only=True)
         except ValueError:
@@ -175,7 +186,33 @@ def photographs(
         usual = Counter(sizes.values()).most_common(1)[0][0]
         for name in [name for name, size in sizes.items() if size != usual]:
             problems[name] = "is {} by {} px, unlike most: another camera's".format(*sizes.pop(name))
-    return sizes, problems
+    return sizes, dict(sorted(problems.items()))
+
+
+def _files_below(root: Path, out: Path | None) -> tuple[list[str], dict[str, str]]:
+    """List the files in a folder and its subfolders, and say which of these are passed over.
+
+    Args:
+        root: the folder, resolved.
+        out: a folder to skip without a word, resolved.
+    """
+    names, passed_over, visited = [], {}, {}
+    for folder, subfolders, found in os.walk(root, followlinks=True):
+        real, below = Path(folder).resolve(), Path(folder).relative_to(root)
+        if real == out:
+            subfolders.clear()
+            continue
+        if real in visited:
+            passed_over[below.as_posix()] = f"is the same folder as {visited[real]}"
+            subfolders.clear()
+            continue
+        visited[real] = below.as_posix()
+        hidden = {name for name in (*subfolders, *found) if is_hidden(name)}
+        subfolders[:] = sorted(name for name in subfolders if name not in hidden)
+        for name in hidden:
+            passed_over[(below / name).as_posix()] = "is hidden or generated"
+        names += [(below / name).as_posix() for name in found if name not in hidden]
+    return sorted(names), passed_over
 
 
 def _set_aside(problems: Mapping[str, str], strict: bool, log: Callable[[str], None]) -> None:
@@ -206,6 +243,13 @@ def _behaviour(describing: Callable[[np.ndarray], Features]) -> str:
     return hashlib.sha256((values.astype(float).round(2) + 0.0).tobytes()).hexdigest()
 
 
+def stated_camera(out: Path) -> str | None:
+    """Return the model and parameters of the camera that a described folder was given, or None."""
+    path = out / STATE
+    camera = json.loads(path.read_text())["camera"] if path.is_file() else None
+    return camera and ",".join(camera.values())
+
+
 def _is_finished(out: Path, state: Mapping) -> bool:
     """Return whether a folder is finished; if not, write the state that it is made with.
 
@@ -225,25 +269,38 @@ def _is_finished(out: Path, state: Mapping) -> bool:
 
 
 def _write_features(
-    images: Path, out: Path, digests: Mapping[str, str], describe_file: Callable[[Path], Features]
+    images: Path,
+    out: Path,
+    digests: Mapping[str, str],
+    describe_file: Callable[[Path], Features],
+    log: Callable[[str], None],
 ) -> dict[str, str]:
     """Write the features file of all images; return by name the faults of images without features."""
     parts, problems = {}, {}
     for name, digest in tqdm(digests.items(), "described", unit=" images", disable=None):
-        part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.h5"
+        part = out / PARTS / f"{hashlib.sha256(f'{name} {digest}'.encode()).hexdigest()}.part"
         try:
+            if part.exists() and _kept(part) is None:
+                log(f"{set_aside(part)} was damaged: {name} is described anew")
             if not part.exists():
                 with h5py.File(content := io.BytesIO(), "w") as file:
                     files.write_features(file, name, describe_file(images / name))
-                write_bytes(part, content.getvalue())
+                write_bytes(part, hashlib.sha256(content.getvalue()).digest() + content.getvalue())
             parts[name] = part
         except ValueError as error:
             problems[name] = str(error).removeprefix(f"{images / name} ")
     with replacing(out / FEATURES) as half, h5py.File(half, "w") as file:
         for name, part in parts.items():
-            with h5py.File(part) as stored:
+            with h5py.File(io.BytesIO(_kept(part))) as stored:
                 stored.copy(name, file, name)
     return problems
+
+
+def _kept(part: Path) -> bytes | None:
+    """Return an image's features as they were written after their SHA-256; None if they are not."""
+    content = part.read_bytes() if part.is_file() else b""
+    digest, features = content[:_DIGEST], content[_DIGEST:]
+    return features if hashlib.sha256(features).digest() == digest else None
 
 
 def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], Features]) -> Features:

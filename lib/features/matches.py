@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import faiss
 import numpy as np
 
+# Nearest over second-nearest; Lowe's is 0.8 for SIFT.
+RATIO = 0.9
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Matches:
     """M matches between two images.
 
@@ -24,9 +27,12 @@ class Matches:
     def __len__(self) -> int:
         return len(self.first)
 
+    def __repr__(self) -> str:
+        return f"Matches({len(self)} pairs)"
+
 
 def match(
-    first: np.ndarray, second: np.ndarray, mutual: bool = True, ratio: float | None = None
+    first: np.ndarray, second: np.ndarray, mutual: bool = True, ratio: float | None = RATIO
 ) -> Matches:
     """Match each descriptor of the first image with its nearest one of the second.
 
@@ -46,13 +52,12 @@ def match(
     if not len(first) or not len(second):
         return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
     distances, neighbours = nearest(first, second, 1 if ratio is None else 2)
-    kept = np.ones(len(first), bool)
+    rows = np.arange(len(first))
     if ratio is not None:
-        kept &= distances[:, 0] < ratio * distances[:, 1]
-    if mutual:
-        back = nearest(second, first, 1)[1][:, 0]
-        kept &= back[neighbours[:, 0]] == np.arange(len(first))
-    rows = np.flatnonzero(kept)
+        rows = rows[distances[:, 0] < ratio * distances[:, 1]]
+    if mutual and len(rows):
+        back = nearest(second[neighbours[rows, 0]], first, 1)[1][:, 0]
+        rows = rows[back == rows]
     return Matches(rows, neighbours[rows, 0], distances[rows, 0])
 
 

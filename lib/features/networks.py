@@ -23,7 +23,15 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from lib.benchmarks import subject
 from lib.features.detectors import Detector, Regions
-from lib.features.patches import MAGNIFICATION, Describe, Features, image_features
+from lib.features.patches import (
+    MAGNIFICATION,
+    PATCH,
+    Describe,
+    Features,
+    as_image,
+    as_patches,
+    image_features,
+)
 from lib.files import write_bytes
 from lib.models import exported, handcrafted, published
 
@@ -70,41 +78,54 @@ def describe(
     image: np.ndarray,
     keypoints: Regions | Detector,
     descriptor: nn.Module | Describe,
-    magnification: float = MAGNIFICATION,
+    magnification: float | None = None,
     device: str = "cpu",
 ) -> Features:
     """Describe an image's keypoints, given or detected, with a network or a function of patches.
 
     Args:
-        image, keypoints, magnification: as `image_features` takes them.
+        image: (H, W) uint8, or floating point from 0 to 1 or from 0 to 255.
+        keypoints: given ones, or the detector that finds them, as `image_features` takes them.
         descriptor: a network of `lib.models` in evaluation mode, as `find` and
             `lib.study.making.load_network` return it, or a function of patches like `Subject.describe`.
+        magnification: half a patch's width in scales of its keypoint; None is `own_magnification`.
         device: the network's.
+
+    Raises:
+        ValueError: the image has colours, another type or other values.
     """
+    image = as_image(image)
+    if magnification is None:
+        magnification = own_magnification(descriptor)
     if isinstance(descriptor, nn.Module):
         descriptor = partial(patch_descriptors, folded(descriptor), device=device)
     return image_features(image, keypoints, descriptor, magnification)
 
 
+def own_magnification(descriptor: nn.Module | Describe) -> float:
+    """Return half a patch's width, in scales of its keypoint, of the patches that a descriptor was
+    trained on; for descriptors that do not say, that of the papers' matching experiments."""
+    return getattr(descriptor, "magnification", MAGNIFICATION)
+
+
 def patch_descriptors(network: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.ndarray:
-    """Describe patches with a network; their data type gives the range of the grey values.
+    """Describe patches with a network.
 
     Args:
         network: in evaluation mode, on `device`.
-        patches: (m, 64, 64), uint8 from 0 to 255 or floating point from 0 to 1.
+        patches: as `as_patches` takes them.
         device: the network's.
 
     Returns:
         (m, k) float32, or (m, k / 8) uint8 of packed bits.
 
     Raises:
-        ValueError: patches have another type or other values.
+        ValueError: patches have another shape, type or other values.
     """
-    if np.issubdtype(patches.dtype, np.floating) and ((patches >= 0) & (patches <= 1)).all():
-        patches = (255 * patches).round().astype(np.uint8)
-    if patches.dtype != np.uint8:
-        raise ValueError(f"patches are uint8 of 0 to 255 or floating of 0 to 1, got {patches.dtype}")
-    return subject.describe(network, patches, device)
+    patches = as_patches(patches)
+    # Without patches, an empty one shows how long a descriptor is.
+    some = patches if len(patches) else np.zeros((1, PATCH, PATCH), np.uint8)
+    return subject.describe(network, some, device)[: len(patches)]
 
 
 def folded(network: nn.Module) -> nn.Module:

@@ -1,11 +1,12 @@
 """Patches of images and their descriptors.
 
-`sample` cuts the patches of data sets: exactly through a homography, bicubic. `extract` cuts patches at
+`sample` cuts the patches of data sets: exactly through a homography. `extract` cuts patches at
 the ellipses of whole images: from a pyramid, as kornia and published pipelines do.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,10 +32,73 @@ _EXTRACTED_AT_ONCE = 64
 Describe = Callable[[np.ndarray], np.ndarray]
 
 
+def as_image(image: np.ndarray) -> np.ndarray:
+    """Return an image as (H, W) uint8 grey values, the form that everything here takes.
+
+    Args:
+        image: (H, W) uint8, or floating point from 0 to 1 or from 0 to 255.
+
+    Raises:
+        ValueError: it has colours, another type or other values.
+    """
+    image = np.asarray(image)
+    if image.ndim != 2:
+        raise ValueError(
+            f"an image is (H, W) of grey values, got {image.shape}: convert colours to grey, as "
+            "lib.data.images.read_grey does"
+        )
+    return _grey_values(image, "an image")
+
+
+def as_patches(patches: np.ndarray) -> np.ndarray:
+    """Return patches as (m, 64, 64) uint8 grey values, the form that everything here takes.
+
+    Patches of another side, such as HPatches' 65 px, are resized, and a warning says so.
+
+    Args:
+        patches: (m, S, S) or (m, 1, S, S) uint8, or floating point from 0 to 1 or from 0 to 255.
+
+    Raises:
+        ValueError: they have another shape, type or other values.
+    """
+    patches = np.asarray(patches)
+    squares = patches[:, 0] if patches.ndim == 4 and patches.shape[1] == 1 else patches
+    if squares.ndim != 3 or squares.shape[1] != squares.shape[2] or not squares.shape[1]:
+        raise ValueError(f"patches are (m, S, S) or (m, 1, S, S) of grey values, got {patches.shape}")
+    grey = _grey_values(squares, "patches")
+    side = grey.shape[1]
+    if side == PATCH:
+        return grey
+    warnings.warn(f"patches of {side} px are resized to {PATCH} px", stacklevel=2)
+    rule = cv2.INTER_AREA if side > PATCH else cv2.INTER_LINEAR
+    resized = [cv2.resize(patch, (PATCH, PATCH), interpolation=rule) for patch in grey]
+    return np.array(resized, np.uint8).reshape(-1, PATCH, PATCH)
+
+
+def _grey_values(values: np.ndarray, what: str) -> np.ndarray:
+    """Return uint8 grey values; floating ones are of 0 to 255 if one of them is above 1."""
+    if values.dtype == np.uint8:
+        return values
+    lowest, highest = values.min(initial=0), values.max(initial=0)
+    # NaN is neither.
+    if np.issubdtype(values.dtype, np.floating) and lowest >= 0 and highest <= 255:
+        scale = 1 if highest > 1 else 255
+        return (values * scale).round().astype(np.uint8)
+    raise ValueError(
+        f"{what}: grey values are uint8, or floating from 0 to 1 or from 0 to 255, got {values.dtype} "
+        f"from {lowest:g} to {highest:g}"
+    )
+
+
 def sample(
-    image: np.ndarray, homography: np.ndarray, regions: np.ndarray, side: int, border: int
+    image: np.ndarray,
+    homography: np.ndarray,
+    regions: np.ndarray,
+    side: int,
+    border: int,
+    interpolation: int = cv2.INTER_CUBIC,
 ) -> np.ndarray:
-    """Cut patches of an image at regions of the reference, bicubic.
+    """Cut patches of an image at regions of the reference.
 
     An image that is sampled more coarsely than its pixels is first blurred, in steps of half an octave.
     The sampling step is taken at the middle of the patch, as the mean over directions.
@@ -46,6 +110,7 @@ def sample(
             outermost pixels lie on the square around the disc.
         side: of a patch, px.
         border: OpenCV's rule for pixels outside the image.
+        interpolation: OpenCV's rule between pixels.
 
     Returns:
         (N, side, side) uint8.
@@ -67,7 +132,7 @@ def sample(
             chosen = members[start : start + _SAMPLED_AT_ONCE]
             points = projective[chosen] @ grid
             x, y = ((points[:, axis] / points[:, 2]).astype(np.float32) for axis in (0, 1))
-            sampled = cv2.remap(source, x, y, cv2.INTER_CUBIC, borderMode=border)
+            sampled = cv2.remap(source, x, y, interpolation, borderMode=border)
             patches[chosen] = sampled.reshape(-1, side, side)
     return patches
 

@@ -6,6 +6,7 @@ binary descriptors are distances between signs. The loss itself takes distances 
 (Sec. 3.2).
 """
 
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -26,7 +27,8 @@ class Weighted(nn.Module):
 
     A subclass is a form of the distribution. It keeps buffers, which `of_batch` computes for one batch
     and `cdf` reads. The first batch sets them and each later one moves them; whether there has been a
-    batch is part of the state.
+    batch is part of the state. Only batches in training mode and with gradients enabled count for later
+    ones.
 
     Args:
         of: the quantity with this distribution: the "difference" d_pos − d_neg (Eq. 5), "positive"
@@ -48,6 +50,7 @@ class Weighted(nn.Module):
             raise ValueError(f"extent must be positive and finite, got {extent}")
         self.of, self.momentum, self.extent, self.distance = of, momentum, extent, distance
         self.register_buffer("started", torch.tensor(False))
+        self.latest: Tensor | None = None
 
     def forward(self, triplets: Triplets) -> Tensor:
         """Return the losses (n,), with weights in which this batch already counts.
@@ -64,8 +67,9 @@ class Weighted(nn.Module):
         bad = int((~(values.isfinite() & difference.isfinite())).sum())
         if bad:
             raise FloatingPointError(f"distances of {bad} triplets are not finite; take a lower rate")
-        self.update(values)
-        weights = self.weights(values)
+        moved = self if self.training and torch.is_grad_enabled() else deepcopy(self)
+        moved.update(values)
+        weights = moved.weights(values)
         beyond = (values.abs() > self.extent).float().mean()
         self.seen = {"mean_weight": weights.mean(), "beyond_share": beyond}
         return weights * difference
@@ -86,7 +90,13 @@ class Weighted(nn.Module):
 
     @torch.no_grad()
     def update(self, values: Tensor) -> None:
-        """Move the distribution towards a batch of values (n,), or set it from the first batch."""
+        """Move the distribution towards a batch of values (n,), or set it from the first batch.
+
+        The same batch twice in a row moves it once: gradient checkpointing computes a forward again.
+        """
+        if self.latest is not None and torch.equal(values, self.latest):
+            return
+        self.latest = values
         rate = self.momentum if self.started else 1.0
         for name, now in self.of_batch(values).items():
             setattr(self, name, (1 - rate) * getattr(self, name) + rate * now)

@@ -84,7 +84,7 @@ def descriptions(
     """
     raw, *maps = output if isinstance(output, tuple) else (output,)
     # Autocast leaves the raw descriptors in half precision, and regularisers square them.
-    raw = raw.float()
+    raw = at_least_float32(raw)
     value = model.normalise(raw)
     binary = model.code(value.detach()) if hasattr(model, "code") else None
 

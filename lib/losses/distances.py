@@ -71,6 +71,12 @@ class Distance:
             raise ValueError(f"codes of {length} values, but the distance is of {self.length} bits")
 
 
+def without_own(distances: Tensor) -> Tensor:
+    """Return distances (n, n) of descriptors of one set with infinity where one meets itself."""
+    own = torch.eye(len(distances), dtype=torch.bool, device=distances.device)
+    return distances.masked_fill(own, torch.inf)
+
+
 def euclidean(power: int = 1, epsilon: float = 1e-6, unit: bool = True) -> Distance:
     """Euclidean distance, d² = x·x + y·y − 2 x·y, which is 2 − 2s for unit descriptors, and its square.
 

@@ -62,7 +62,9 @@ class Hardest:
             "within": (a_i, a_j) and (p_i, p_j), AdaSample's Eq. 14 as printed;
             "all": all four, (a_i, a_j), (p_i, p_j), (a_i, p_j) and (p_i, a_j), SOSNet and HyNet.
         floor: a negative closer than this (the distance itself, not its square) is taken for a
-            false negative and skipped, as all released codes do; 0 skips none.
+            false negative and passed over; 0 passes over none. A pair whose candidates are all closer
+            has no negative, as in HardNet's and DSM's code. Under "all" it gets the closest of them,
+            as in SOSNet's and HyNet's, where the floor only decides the choice.
 
     Raises:
         ValueError: an unknown scope.
@@ -103,12 +105,17 @@ class Hardest:
         own = indices.repeat(len(blocks)) == indices[:, None]
         skipped = own | (competing < self.floor**distance.power)
         closest, column = competing.masked_fill(skipped, torch.inf).min(dim=1)
+        found = torch.isfinite(closest)
+        if self.scope == "all":
+            regardless = competing.masked_fill(own, torch.inf).min(dim=1).indices
+            column = torch.where(found, column, regardless)
+            found = torch.ones_like(found)
         block = column // n
         query_side, patch_side = torch.tensor(list(blocks), device=descriptors.device)[block].unbind(1)
         return Negatives(
             query=query_side * n + indices,
             patch=patch_side * n + column % n,
-            found=torch.isfinite(closest),
+            found=found,
         )
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.losses.descriptions import Descriptions
-from lib.losses.distances import euclidean
+from lib.losses.distances import euclidean, without_own
 
 # Added under a root, whose gradient at zero is infinite (SOSNet's and HyNet's code).
 EPSILON = 1e-6
@@ -160,6 +160,5 @@ def is_nearest(distances: Tensor, neighbours: int) -> Tensor:
 
     No i is its own neighbour; of equally near neighbours the first are taken.
     """
-    others = distances.clone().fill_diagonal_(torch.inf)
-    order = others.argsort(dim=1, stable=True)[:, :neighbours]
+    order = without_own(distances).argsort(dim=1, stable=True)[:, :neighbours]
     return torch.zeros_like(distances, dtype=torch.bool).scatter_(1, order, True)

@@ -82,6 +82,7 @@ class Topology(nn.Module):
         Raises:
             ValueError: the batch has fewer than k neighbours for each descriptor, or descriptors have
                 too few dimensions for linear weights.
+            FloatingPointError: a distance is not finite, e.g. because all descriptors are zero.
         """
         value = at_least_float32(described.value)
         code = at_least_float32(described.code)
@@ -112,7 +113,11 @@ class Topology(nn.Module):
             "matched_share": matched.mean(),
             "d_topology": between.detach().mean(),
         }
-        return lam * between + (1 - lam) * self.distance.paired(*value)
+        mixed = lam * between + (1 - lam) * self.distance.paired(*value)
+        bad = int((~mixed.isfinite()).sum())
+        if bad:
+            raise FloatingPointError(f"distances of {bad} pairs are not finite; take a lower rate")
+        return mixed
 
 
 def topology_distance(anchor_weights: Tensor, positive_weights: Tensor, near: Tensor) -> Tensor:

@@ -6,7 +6,7 @@
 import torch
 from torch import Tensor
 
-from lib.losses.distances import euclidean
+from lib.losses.distances import euclidean, without_own
 
 # Neighbours are nearly collinear if one lies this close to the span of nearer ones: squared distance, as
 # a share of the mean squared length. In trained networks, 16 neighbours in batches of up to 1024 points
@@ -29,7 +29,7 @@ def nearest(descriptors: Tensor, neighbours: int) -> Tensor:
         (n, k) int64, the nearest first. No descriptor is its own neighbour, but an identical one is its
         first. Ties are broken arbitrarily.
     """
-    apart = torch.cdist(descriptors, descriptors).fill_diagonal_(torch.inf)
+    apart = without_own(torch.cdist(descriptors, descriptors))
     return apart.topk(neighbours, largest=False).indices
 
 

@@ -31,6 +31,10 @@ NETWORKS: Mapping[str, Callable[..., nn.Module]] = {
 }
 
 
+# Half the width of the patches that they are trained on, in scales of their keypoints.
+MAGNIFICATION = 7.0
+
+
 def load(weights: Path | str, sha256: str | None = None) -> nn.Module:
     """Load the network of a file, in evaluation mode, on the CPU, in float32.
 
@@ -55,4 +59,5 @@ def load(weights: Path | str, sha256: str | None = None) -> nn.Module:
     # A file from another program, or for another network, may raise any exception.
     except Exception as error:
         raise ValueError(f"{path} holds no network of this study or a damaged one: {error!r}") from error
+    network.magnification = MAGNIFICATION
     return network.eval()

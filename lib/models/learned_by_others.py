@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from lib.models.handcrafted import describe_by_opencv
 
-# OpenCV's numbers of the descriptors with 120 dimensions and with 256 bits.
-_VGG_120, _BINBOOST_256 = 100, 302
+# OpenCV's numbers of the descriptors with 120 dimensions and, as DSM's Table 1 prints, with 64 bits.
+_VGG_120, _BINBOOST_64 = 100, 300
 # The side of the window that both sample, px.
 _WINDOW = 64
 
@@ -21,7 +21,7 @@ class OpenCvDescriptor(nn.Module):
     """A descriptor of OpenCV whose window is the whole 64×64 patch, upright.
 
     Args:
-        kind: "vgg", 120 numbers; or "binboost", 256 bits.
+        kind: "vgg", 120 numbers; or "binboost", 64 bits.
 
     Raises:
         ValueError: the kind is another one.
@@ -34,7 +34,7 @@ class OpenCvDescriptor(nn.Module):
         # At a scale factor of 1, a keypoint's size is the side of its window.
         makers = {
             "vgg": lambda: cv2.xfeatures2d.VGG_create(desc=_VGG_120, scale_factor=1.0),
-            "binboost": lambda: cv2.xfeatures2d.BoostDesc_create(desc=_BINBOOST_256, scale_factor=1.0),
+            "binboost": lambda: cv2.xfeatures2d.BoostDesc_create(desc=_BINBOOST_64, scale_factor=1.0),
         }
         if kind not in makers:
             raise ValueError(f"unknown descriptor {kind!r}; there are: {', '.join(makers)}")
@@ -43,6 +43,6 @@ class OpenCvDescriptor(nn.Module):
         self.keypoint = cv2.KeyPoint(_WINDOW // 2, _WINDOW // 2, _WINDOW, 0)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Describe grey patches (n, 1, 64, 64), 0 to 255: (n, 120) float32, or bits (n, 256), bool; on
+        """Describe grey patches (n, 1, 64, 64), 0 to 255: (n, 120) float32, or bits (n, 64), bool; on
         the CPU."""
         return describe_by_opencv(self.extractor, self.keypoint, patches)

@@ -7,6 +7,7 @@ containers are read: nothing in the file is executed.
 import hashlib
 import io
 import pickle
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -78,7 +79,20 @@ def checked_content(path: Path, sha256: str | None) -> bytes:
     return content
 
 
+def _is_torchscript(content: bytes) -> bool:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return any(name.endswith("/constants.pkl") for name in archive.namelist())
+    except zipfile.BadZipFile:
+        return False
+
+
 def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
+    if _is_torchscript(content):
+        raise ValueError(
+            f"{path} is a TorchScript archive, which holds code: load it with torch.jit.load and give "
+            "its state_dict, written with torch.save"
+        )
     try:
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:

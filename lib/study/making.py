@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module, metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -31,8 +32,9 @@ from lib.benchmarks import MEASURES
 from lib.benchmarks.fpr95_by_stage import few_pairs, follow
 from lib.benchmarks.subject import Subject, describe, of_signs
 from lib.bfloat16 import fast_convolutions
-from lib.data.sources import Source
+from lib.data.sources import FREE, Source
 from lib.files import locked, set_aside, sha256, write_bytes
+from lib.models.exported import MAGNIFICATION
 from lib.profiles import Profile
 from lib.recipes import Budget, Part
 from lib.study.requests import BY_SIGN, Request, configuration, merged, version
@@ -41,12 +43,19 @@ from lib.study.sweep import Cluster, Task, processes_for, span, sweep, wall_cloc
 from lib.training import NUMERICS, ForeignCheckpoint, part_state, steps_per_epoch, train
 
 ROOT = Path(__file__).resolve().parents[2]
-# The libraries that numbers depend on.
-LIBRARIES = (
-    *("torch", "numpy", "kornia", "opencv-contrib-python-headless", "scikit-image"),
-    *("scikit-learn", "pycolmap", "pydegensac", "faiss-cpu"),
-)
-# Seconds that the slow measures take on one CPU thread for one set of embedded data.
+# The libraries that numbers depend on, each with the module that is imported.
+LIBRARIES = {
+    "torch": "torch",
+    "numpy": "numpy",
+    "kornia": "kornia",
+    "opencv-contrib-python-headless": "cv2",
+    "scikit-image": "skimage",
+    "scikit-learn": "sklearn",
+    "pycolmap": "pycolmap",
+    "pydegensac": "pydegensac",
+    "faiss-cpu": "faiss",
+}
+# Seconds that the slow measures take on one CPU thread for one set of the repository's data.
 SECONDS = {
     "hpatches": 5.0,
     "intensity_changes": 5.0,
@@ -142,8 +151,8 @@ def cost(request: Request, source: Source, profile: Profile, device: str = "cpu"
     if request.computation is not None:
         return 0.0, 5.0
     modules = [module.removesuffix(BY_SIGN) for module, _ in (*request.measures, *request.probes)]
-    # A real set of patches has 100,000 labelled pairs, an embedded one 10,000 at the quick size.
-    larger = 1.0 if source.embedded else 10.0
+    # The repository's places are small; other sets have ten times as many labelled pairs and images.
+    larger = 1.0 if source.name == FREE else 10.0
     evaluation = larger * sum(SECONDS.get(module, 0.7) for module in modules)
     if request.recipe is None:
         return 0.0, evaluation
@@ -176,21 +185,36 @@ def commit() -> str:
 
 
 def libraries() -> str:
-    """Return the installed libraries that numbers depend on, with versions, in one line."""
-    versions = []
-    for name in LIBRARIES:
-        try:
-            versions.append(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            continue
-    return "; ".join(versions)
+    """Return the libraries that numbers depend on, with the versions imported here, in one line."""
+    return "; ".join(f"{name} {held}" for name, held in _versions().items() if held)
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of `LIBRARIES`; "" for those that are not installed."""
+    return {name: _version_of(name, module) for name, module in LIBRARIES.items()}
+
+
+def _version_of(name: str, module: str) -> str:
+    """Return the version of the library that a module is imported from; "" if it is not installed.
+
+    Of several copies on the path, `importlib.metadata` may describe another than Python imports. So only
+    what is installed beside the module counts, and if that is not one copy, what the module itself says.
+    """
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        return ""
+    beside = str(Path(spec.origin).parents[1])
+    held = {copy.version for copy in metadata.distributions(name=name, path=[beside])}
+    if len(held) == 1:
+        return held.pop()
+    return str(getattr(import_module(module), "__version__", "unknown"))
 
 
 def state() -> dict[str, object]:
     """Return what must be equal on two machines for a run to have the same numbers on both."""
     # A local label such as +cpu names a build of the same version.
-    torch_version = torch.__version__.partition("+")[0]
-    return {"commit": commit(), "NUMERICS": NUMERICS, "MEASURES": dict(MEASURES), "torch": torch_version}
+    versions = {name: held.partition("+")[0] or "none" for name, held in _versions().items()}
+    return {"commit": commit(), "NUMERICS": NUMERICS, "MEASURES": dict(MEASURES), **versions}
 
 
 def device_name(device: str) -> str:
@@ -395,7 +419,9 @@ def load_network(store: Store, name: str) -> nn.Module:
         config = json.loads(path.read_bytes())["config"]
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise FileNotFoundError(f"{path} is no run of this study ({error})") from error
-    return _network(config, load_stages(store, name)["1.0"])
+    network = _network(config, load_stages(store, name)["1.0"])
+    network.magnification = MAGNIFICATION
+    return network
 
 
 def _network(config: Mapping, tensors: Mapping[str, Tensor], device: str = "cpu") -> nn.Module:

@@ -6,7 +6,7 @@ imports, rows of methods and calls of `Study.runs`.
 
 import ast
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,13 +35,24 @@ class Planned:
     lacking: str = ""
     failure: str = ""
 
-    def is_on_record(self, in_reference: bool = False) -> bool:
-        """Whether all that it needs is on record, or in the reference."""
-        return all(
-            study.find(run, request, in_reference=in_reference) is not None
-            for study, requests in self.asked
-            for run, request in merged(requests, study.source).items()
-        )
+    def is_on_record(self) -> bool:
+        """Whether all that it needs is on record."""
+        return all(study.find(run, request) is not None for study, run, request in self._needed())
+
+    def lacking_in_reference(self) -> Iterator[str]:
+        """Yield a line for each run that the reference lacks, or lacks a part of.
+
+        Raises:
+            FileNotFoundError, ValueError: as `lib.study.store.Reference`.
+        """
+        for study, run, request in self._needed():
+            if study.find(run, request, in_reference=True) is None:
+                yield f"{study.reference.folder} lacks a part of run {run}: {request.title}"
+
+    def _needed(self) -> Iterator[tuple[Study, str, Request]]:
+        for study, requests in self.asked:
+            for run, request in merged(requests, study.source).items():
+                yield study, run, request
 
 
 def names(pattern: str = "*") -> list[str]:

@@ -1,8 +1,11 @@
 """Write the committed reference of a profile, and compare results with it."""
 
+import fnmatch
 import json
 import shutil
+import subprocess
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -139,6 +142,28 @@ def _classes(source: Source, name: str) -> int | str:
     if name not in (*source.tested, *source.reserve):
         return ""
     return len(np.unique(source.load(name).point_ids))
+
+
+def deleted_files(root: Path, pattern: str = "*") -> list[str]:
+    """Return the committed files of notebooks and references that are missing in a checkout.
+
+    Args:
+        root: of the checkout; outside git nothing is known to be missing.
+        pattern: of notebooks; but for "*", only these and the tables and figures of theirs count.
+    """
+    command = ["git", "ls-files", "--deleted", "-z", "--", "notebooks", "results/reference"]
+    try:
+        listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    missing = filter(None, listed.split("\0"))
+    return sorted(path for path in missing if pattern == "*" or _belongs(path, pattern))
+
+
+def _belongs(path: str, pattern: str) -> bool:
+    """Whether a file is a notebook of a pattern, or a table or figure that one saved."""
+    name = "/".join(Path(path).with_suffix("").parts[-2:])
+    return any(fnmatch.fnmatch(name, own) for own in (pattern, f"{pattern}_*"))
 
 
 def reproduction(runs: Runs, reference: pd.DataFrame) -> tuple[int, int]:

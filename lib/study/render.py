@@ -129,16 +129,9 @@ def _execute(
     if any(own[key] != parameters[key] for key in ("profile", "data")):
         source.cells = [cell for cell in source.cells if _is_general(cell)]
     copy.parent.mkdir(parents=True, exist_ok=True)
+    given = {key: value for key, value in parameters.items() if key in own}
     try:
-        papermill.execute_notebook(
-            source,
-            str(copy),
-            parameters={key: value for key, value in parameters.items() if key in own},
-            cwd=path_of(name).parent,
-            kernel_name="python3",
-            progress_bar=False,
-            extra_arguments=QUIET,
-        )
+        _execute_cells(source, copy, given, path_of(name).parent)
     except papermill.PapermillExecutionError as error:
         # The index counts from 0 and includes the parameter cell that papermill added. For the
         # committed cells below that one it therefore counts from 1.
@@ -146,6 +139,27 @@ def _execute(
     finally:
         if copy.exists():
             write_page(copy, page, name, pages)
+
+
+def _execute_cells(
+    source: nbformat.NotebookNode, copy: Path, parameters: Mapping[str, object], folder: Path
+) -> None:
+    execute = partial(
+        papermill.execute_notebook,
+        source,
+        str(copy),
+        parameters=dict(parameters),
+        cwd=folder,
+        kernel_name="python3",
+        progress_bar=False,
+        extra_arguments=QUIET,
+    )
+    try:
+        execute()
+    except RuntimeError:
+        # The kernel died, most likely while it started: notebooks are executed several at once, and
+        # another kernel can take a port that this one was to listen on.
+        execute()
 
 
 def _is_general(cell) -> bool:

@@ -64,7 +64,7 @@ class Request:
 
     @property
     def title(self) -> str:
-        """The request in one line, e.g. "HardNet+ on mini-a, seed 0"."""
+        """The request in one line, e.g. "HardNet+ on banana, seed 0"."""
         if self.recipe is None:
             return self.label
         return f"{self.label} on {self.train}, seed {self.seed}"

@@ -23,7 +23,8 @@ from lib import profiles
 from lib.benchmarks import MEASURES
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.scenes.sets import IMAGES_OF, WIDE
-from lib.data.sources import KINDS, Source, open_source
+from lib.data.sources import FREE, KINDS, Source, open_source
+from lib.files import check_name
 from lib.profiles import Profile
 from lib.recipes import Recipe, at_rate, changed, find, part
 from lib.study import searches, show
@@ -167,13 +168,14 @@ class Study:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The first of `places`, on which tables of many rows are trained."""
-        return self.places[:1]
+        """The first of `places`, on which tables of many rows are trained; all of them where the
+        replicate is the place."""
+        return self.places if self.profile.by_place else self.places[:1]
 
     @property
     def grid_places(self) -> tuple[str, ...]:
         """As many of `places` as the profile trains the papers' main tables on."""
-        return self.places[: self.profile.grid_sets]
+        return self.places if self.profile.by_place else self.places[: self.profile.grid_sets]
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -199,6 +201,27 @@ class Study:
     def heading(self) -> str:
         """Profile and data in one line."""
         return f"profile {self.profile.name}, data {self.source.name} ({', '.join(self.tests)})"
+
+    def counted(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of runs without FPR95 on the places of the evidence where it counts for no
+        comparison: those on which HardTFeat, which nobody here trained, has less than 0.01%.
+
+        Which places these are was recorded before anything was trained there
+        (``results/reference/places/counted.csv``), for random and for wide pairs.
+        """
+        rule = pd.read_csv(REFERENCE / "places" / "counted.csv", index_col="place")
+        left_out = [
+            *rule.index[rule["counts random"] == "no"],
+            *(rule.index[rule["counts wide"] == "no"] + WIDE),
+        ]
+        return runs[~((runs["measure"] == "fpr95") & runs["test"].isin(left_out))]
+
+    def seed_at(self, place: str, seed: int) -> int:
+        """Return the seed of a run on a place: `seed` itself, or, where the replicate is the place, one
+        that no other place has."""
+        if self.profile.by_place and place in self.places:
+            return seed * len(self.places) + self.places.index(place)
+        return seed
 
     def require(self, *names: str) -> None:
         """Leave the notebook out of a study at any other profile.
@@ -257,7 +280,8 @@ class Study:
         """Return the numbers of runs; runs that are missing are trained and measured first.
 
         Trained runs and untrained descriptors are measured by FPR95 on each test set that the run was
-        not trained on; on real places also by FPR95 of wide pairs and by matching of photographs.
+        not trained on. On real places, and above the smoke test's size, FPR95 of wide pairs and matching
+        of photographs are measured too.
 
         Args:
             methods: names in `lib.recipes.RECIPES`, or recipes by name (`lib.recipes.variants`).
@@ -358,7 +382,7 @@ class Study:
                         recipe.label,
                         recipe=trained,
                         train=place,
-                        seed=seed,
+                        seed=self.seed_at(place, seed),
                         profile=profile,
                         measures=measures,
                     )
@@ -383,11 +407,15 @@ class Study:
         return at_rate(recipe, rate, schedule)
 
     def _default_measures(self, train_sets: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        sets = [name for name in self.tests if name not in train_sets]
-        pairs = [("fpr95", name) for name in sets]
-        if self.on_places:
-            pairs += [("fpr95", f"{name}{WIDE}") for name in sets]
-            pairs += [("image_pairs", f"{name}{IMAGES_OF}") for name in sets]
+        pairs = []
+        for name in self.tests:
+            if name in train_sets:
+                continue
+            pairs.append(("fpr95", name))
+            if self.on_places and not self.quick:
+                # The wide pairs are of the same patches, which one after the other are described once.
+                pairs.append(("fpr95", f"{name}{WIDE}"))
+                pairs.append(("image_pairs", f"{name}{IMAGES_OF}"))
         return tuple(pairs)
 
     def _with(self, request: Request, measures: OnSets, probes: OnSets) -> Request:
@@ -467,21 +495,27 @@ class Study:
         optimizer, data, train, test, seed, rate, fpr95 in percent, and measures of the spread."""
         return searches.on_record(self.reference.searches, self.source.name)
 
-    def _by_rate(self, method: str) -> pd.Series:
+    @property
+    def _search_command(self) -> str:
         kind, _, folder = self.data.partition(":")
         where = f" --{kind} {folder}" if folder else ""
-        command = f".venv/bin/python -m lib.commands.search --profile {self.profile.name}{where}"
-        return searches.by_rate(self.searches, method, command)
+        return f".venv/bin/python -m lib.commands.search --profile {self.profile.name}{where}"
 
-    def rate(self, *methods: str) -> float:
-        """Return the learning rate at which a method's search did best. For several methods, return the
-        rate at which they did best together, among the rates tried for all of them.
+    def _by_rate(self, method: str) -> pd.Series:
+        return searches.by_rate(self.searches, method, self._search_command)
+
+    def rate(self, method: str) -> float:
+        """Return the learning rate at which a method's search did best, or that of its family
+        (`searches.family_rate`).
 
         Raises:
             NoSearch: a search is not on record; the message names the command that makes it.
         """
-        means = pd.concat([self._by_rate(method) for method in methods], axis=1).dropna()
-        return float(means.sum(axis=1).idxmin())
+        families = self.profile.search.families if self.profile.search else ()
+        family = next((names for names in families if method in names), None)
+        if family:
+            return searches.family_rate(self.searches, method, family, self._search_command)
+        return float(self._by_rate(method).idxmin())
 
     def searched_fpr95(self, method: str) -> float:
         """Return the mean FPR95 that a method's search reached at its best rate, in percent; 0 while
@@ -544,6 +578,13 @@ class Study:
         show.figure(figure, alt, self._saved("figures", name), frame, data)
 
     def _saved(self, kind: str, name: str) -> Path | None:
+        # A notebook may name its files after methods and sets that its own rows or real data bring.
+        named = [*(self.name.split("/") if self.name else ()), *([name] if name else ())]
+        for component in named:
+            try:
+                check_name(component, f"{kind} of {self.name}")
+            except ValueError as error:
+                raise Refused(str(error)) from None
         if self.reading:
             return None
         stem = f"{self.name}_{name}" if name else self.name
@@ -598,7 +639,7 @@ class Plan:
 def open_study(
     name: str = "",
     profile: str = "quick",
-    data: str = "mini",
+    data: str = FREE,
     results: str | Plan = "reference",
     seeds: Sequence[int] | None = None,
     *,
@@ -612,7 +653,7 @@ def open_study(
     Args:
         name: the notebook's path below notebooks/, e.g. "adasample/table1".
         profile: a key of `lib.profiles.PROFILES`.
-        data: "mini", "photos:DIR", "scenes:DIR" or a folder of PhotoTour sets. "photos" and "scenes" are
+        data: "free", the repository's places; "places:DIR", or a folder of PhotoTour sets. "places" are
             those of the profile's reference, whose pixels need not be here.
         results: "reference" reads the committed numbers and makes missing runs in results/. Any other
             value is the folder of results to read and write, relative to the repository.
@@ -664,16 +705,15 @@ def _open(
         raise ValueError(f"results = {results!r} is no folder")
     reference = Reference(REFERENCE / profile)
     recorded = reference.recorded(data)
-    if data in ("photos", "scenes") and not recorded:
+    if data in ("photos", "places") and not recorded:
         raise FileNotFoundError(
             f"there is no reference of {profile} with {data}: set both profile and data to what is in "
-            f'results/reference, or name a folder: data = "{data}:DIR"'
+            'results/reference, or name a folder of places: data = "places:DIR"'
         )
     show.use_style()
     source = open_source(
         data,
         made / "data",
-        chosen.mini,
         chosen.sequences,
         _sequences_in(real),
         images=None if real is None else Path(real).resolve(),

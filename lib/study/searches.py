@@ -1,15 +1,19 @@
 """Learning rate searches: their table, the rates that runs take from them, and the runs that make them.
 
-A search trains a method on either reserve set and tests on the other; no table looks at these sets. With
-a single reserve set, it trains on the first train set and tests on the reserve. Rates, seeds and budget
-are those of the profile's `lib.profiles.Search`. A profile's searches are ``searches.csv`` beside its
-reference, a row a run: method, label, optimizer, data, train, test, seed, rate, fpr95 in percent (100
-where the loss stopped being finite), and the measures of `lib.benchmarks.descriptor_spread` by stage.
+For a folder of places, a search trains on two of the repository's places and tests on the folder's
+reserve, so that it looks at no set of a table. For other data with two reserve sets, it trains on either
+and tests on the other; with a single one, it trains on the first train set and tests on the reserve.
+
+Rates, seeds and budget are those of the profile's `lib.profiles.Search`. A profile's searches are
+``searches.csv`` beside its reference, a row a run: method, label, optimizer, data, train, test, seed,
+rate, fpr95 in percent (100 where the loss stopped being finite), and the measures of
+`lib.benchmarks.descriptor_spread` by stage.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations, product
+from statistics import median_low
 
 import pandas as pd
 
@@ -22,6 +26,8 @@ MEASURES = ("fpr95", "descriptor_spread")
 COLUMNS = ["method", "label", "optimizer", "data", "train", "test", "seed", "rate", "fpr95"]
 # FPR95, in percent, of a run whose loss stopped being finite.
 FAILED = 100.0
+# The share of FPR95 by which a rate of a method's own must be better than that of its family.
+CLEARLY = 0.15
 # The rates that a search can try: 1, 2 and 5 times powers of ten.
 GRID = [float(f"{first}e{power}") for power in range(-8, 4) for first in (1, 2, 5)]
 
@@ -32,7 +38,7 @@ class NoSearch(Refused):
 
 def on_record(searches: pd.DataFrame, data: str) -> pd.DataFrame:
     """Return the rows of the searches that a study's rates come from: those on its own data's reserve
-    or, if there are none, those on the reserve of photographs or of the packaged ones.
+    or, if there are none, those on planes of photographs or of packaged ones, as earlier searches were.
 
     Args:
         searches: all rows of a profile.
@@ -72,6 +78,37 @@ def by_rate(rows: pd.DataFrame, method: str, command: str) -> pd.Series:
     return own.groupby("rate")["fpr95"].mean()
 
 
+def family_rate(rows: pd.DataFrame, method: str, family: Sequence[str], command: str) -> float:
+    """Return the rate that a method of a family trains at.
+
+    It is the median of the rates at which the searches of the family did best. Another is taken only if
+    it is better on every reserve place, and in the mean by more than `CLEARLY`.
+
+    Args:
+        rows: from `on_record`.
+        method: one of the family.
+        family: the methods' names.
+        command: what makes searches, for the message.
+
+    Raises:
+        NoSearch: a search of the family is missing, or the method's did not try the median.
+    """
+    means = {name: by_rate(rows, name, command) for name in family}
+    common = median_low(float(own.idxmin()) for own in means.values())
+    own = means[method]
+    best = float(own.idxmin())
+    if common not in own.index:
+        raise NoSearch(
+            f"the search of {method!r} did not try {common:g}, the rate of its family: search it with "
+            f'{command} --methods "{method}" --rates {common:g}'
+        )
+    tested = rows[rows["method"] == method].pivot_table("fpr95", "rate", "test")
+    everywhere = (tested.loc[best] < tested.loc[common]).all()
+    if everywhere and own[best] < (1 - CLEARLY) * own[common]:
+        return best
+    return common
+
+
 def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
     """Return the rates that a recipe's search tries first, ascending.
 
@@ -93,6 +130,8 @@ def pairs_of_sets(source: Source) -> list[tuple[str, str]]:
     """
     if not source.reserve:
         raise ValueError(f"{source.name} has no reserve: name a place under 'reserve' in scenes.json")
+    if source.searched:
+        return list(product(source.searched, source.reserve))
     if len(source.reserve) == 1:
         return [(source.sets[0], source.reserve[0])]
     return list(permutations(source.reserve, 2))

@@ -1,6 +1,7 @@
 """Tables and figures as notebooks show them, and the files that they are saved to."""
 
 import io
+import re
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -15,6 +16,9 @@ from PIL import Image as Picture
 
 from lib.files import write_bytes
 
+# What would mark up a line of Markdown besides HTML: emphasis, links, code and equations.
+_MARKS = re.compile(r"[\\`*\[\]$]")
+
 
 def use_style() -> None:
     """Draw all figures in the study's style, whatever the user's matplotlibrc says.
@@ -27,8 +31,9 @@ def use_style() -> None:
 
 
 def footer(text: str) -> None:
-    """Show one line that says where numbers come from."""
-    display(Markdown(f"*{text}*"))
+    """Show one line of plain text that says where numbers come from."""
+    plain = _MARKS.sub(r"\\\g<0>", escape(text, quote=False))
+    display(Markdown(f"*{plain}*"))
 
 
 def table(

@@ -12,7 +12,7 @@ import json
 import sys
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -205,11 +205,18 @@ def _by_module_and_set(by_set: Mapping[str, Mapping]) -> dict[tuple[str, str], M
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return all arrays of an ``.npz`` by name; empty if the file does not exist."""
+    """Return all arrays of an ``.npz`` by name; empty if the file does not exist.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
     if not path.exists():
         return {}
-    with np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays)
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -275,6 +282,9 @@ def rows_of(run: Run, request: Request, source: Source) -> list[dict[str, object
 class Reference:
     """The committed numbers of a profile, read from its CSVs.
 
+    What is read of it raises FileNotFoundError where a file is missing that the others speak of, and
+    ValueError where a file is damaged; the message names the file.
+
     Attributes:
         folder: results/reference/<profile>.
     """
@@ -285,36 +295,39 @@ class Reference:
     @property
     def exists(self) -> bool:
         """Whether the profile has a reference."""
-        return (self.folder / "runs.csv").is_file()
+        return any((self.folder / f"{name}.csv").is_file() for name in ("runs", "metrics"))
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """All numbers, with the columns `METRICS` and the measure's "version"."""
         text = {"run": str, "stage": float, "seed": "Int64"}
         kept = {"keep_default_na": False, "na_values": {c: [""] for c in ("stage", "seed", "value")}}
-        return pd.read_csv(self.folder / "metrics.csv", dtype=text, **kept)
+        return _read_table(self.folder / "metrics.csv", [*METRICS, "version"], dtype=text, **kept)
 
     @cached_property
     def runs(self) -> pd.DataFrame:
         """All runs, with the columns `RUNS`, indexed by data and run: a descriptor without training is
         one run on all data."""
-        frame = pd.read_csv(self.folder / "runs.csv", dtype={"run": str, "commit": str, "seed": "Int64"})
+        text = {"run": str, "commit": str, "seed": "Int64"}
+        frame = _read_table(self.folder / "runs.csv", RUNS, dtype=text)
         return frame.set_index(["data", "run"], drop=False)
 
     @cached_property
     def sets(self) -> pd.DataFrame:
         """What the sets contain: "data", "name", "digest", "classes", "role"."""
-        return pd.read_csv(self.folder / "sets.csv", dtype=str, keep_default_na=False)
+        columns = ["data", "name", "digest", "classes", "role"]
+        return _read_table(self.folder / "sets.csv", columns, dtype=str, keep_default_na=False)
 
     @cached_property
     def searches(self) -> pd.DataFrame:
         """The learning rate searches: see `lib.study.searches`. Empty if there are none."""
         path = self.folder / "searches.csv"
-        return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["method", "data"])
+        columns = ["method", "data"]
+        return _read_table(path, columns) if path.is_file() else pd.DataFrame(columns=columns)
 
     def recorded(self, data: str) -> dict[str, str]:
         """Return the digests of the sets of a data source, by name; empty if it has none of them."""
-        if not (self.folder / "sets.csv").is_file():
+        if not (self.exists or (self.folder / "sets.csv").is_file()):
             return {}
         own = self.sets[self.sets["data"] == data]
         return dict(zip(own["name"], own["digest"], strict=True))
@@ -335,7 +348,17 @@ class Reference:
         return read_arrays(self._arrays_path(run))
 
     def _arrays_path(self, run: str) -> Path:
-        return self.folder / "arrays" / f"{run}.npz"
+        path = self.folder / "arrays" / f"{run}.npz"
+        if run in self._with_arrays and not path.exists():
+            raise FileNotFoundError(f"{path} is missing: a run of {self.folder / 'runs.csv'} needs it")
+        return path
+
+    @cached_property
+    def _with_arrays(self) -> frozenset[str]:
+        """The runs that always have arrays: those that were trained have curves, and computations their
+        numbers. What probes left of other runs, `Run.lacks` misses."""
+        is_computation = self.runs["config"].str.startswith('{"computation"', na=False)
+        return frozenset(self.runs.loc[self.runs["rate"].notna() | is_computation, "run"])
 
     @cached_property
     def _by_run(self) -> Mapping[tuple[str, str], pd.DataFrame]:
@@ -356,7 +379,10 @@ class Reference:
     def _read(self, run: str, data: str) -> Run:
         row = self.runs.loc[(data, run)]
         about = {name: None if pd.isna(row[name]) else row[name] for name in ABOUT}
-        about["config"] = json.loads(row["config"])
+        try:
+            about["config"] = json.loads(row["config"])
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self.folder / 'runs.csv'} is damaged: run {run}: {error}") from error
         metrics: dict[tuple[str, str], dict] = {}
         followed: dict[str, dict] = {}
         own = self._by_run.get((data, run))
@@ -377,14 +403,33 @@ class Reference:
     def _probes(self, arrays: Path, data: str) -> dict[tuple[str, str], Mapping]:
         if not arrays.exists():
             return {}
-        with np.load(arrays, allow_pickle=False) as held:
-            versions = {key.split("/")[1]: int(held[key]) for key in held if key.startswith(VERSIONS)}
-            pairs = {tuple(key.split("/")[:2]) for key in held if not key.startswith(VERSIONS)}
+        try:
+            with np.load(arrays, allow_pickle=False) as held:
+                versions = {
+                    key.split("/")[1]: int(held[key]) for key in held if key.startswith(VERSIONS)
+                }
+                pairs = {tuple(key.split("/")[:2]) for key in held if not key.startswith(VERSIONS)}
+        except UNREADABLE as error:
+            raise ValueError(f"{arrays} is damaged: {error}") from error
         return {
             (probe, test): {"version": versions[probe], "set": self._digests.get((data, test), "")}
             for probe, test in pairs
             if probe != CURVES
         }
+
+
+def _read_table(path: Path, columns: Iterable[str], **options: object) -> pd.DataFrame:
+    """Return a CSV that has at least these columns, as `Reference` reads and raises."""
+    try:
+        frame = pd.read_csv(path, **options)
+        if absent := [name for name in columns if name not in frame]:
+            raise ValueError(f"it has no column {absent[0]!r}")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing") from None
+    except (*UNREADABLE, TypeError) as error:
+        why = " ".join(str(error).split())
+        raise ValueError(f"{path} is damaged: {why}") from error
+    return frame
 
 
 def _module_and_key(number) -> tuple[str, str]:

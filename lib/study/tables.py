@@ -92,7 +92,7 @@ def roles_of(sets: Sequence[str]) -> dict[str, str]:
 
 
 def own_columns(sets: Sequence[str]) -> dict[str, str]:
-    """Map each column's head to the names of a data source's sets in it, e.g. `mini-b > mini-a`."""
+    """Map each column's head to the names of a data source's sets in it, e.g. `conch > banana`."""
     roles = roles_of(sets)
     columns = {}
     for train in sets[: len(ROLES)]:
@@ -210,7 +210,7 @@ def fpr95_beside(paper: str, table: str, runs: pd.DataFrame, sets: Sequence[str]
     Returns:
         Index `Method`, with methods that the paper's table lacks last. Columns: (``, `dim`); for the
         columns that ours has and for `Mean`, (column, `paper`) and (sets, `ours`) in percent, e.g.
-        ("Ntr>Lib", "paper") and ("mini-b > mini-a", "ours"); then (`ours`, `sd`), the standard deviation
+        ("Ntr>Lib", "paper") and ("conch > banana", "ours"); then (`ours`, `sd`), the standard deviation
         of our mean over seeds, and (`ours`, `n`), the number of seeds.
     """
     rows = printed(paper, table).rename(columns={"key": "method"})

@@ -8,7 +8,7 @@ tracks and are most precise near them, so keypoints there are labelled more ofte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -58,12 +58,13 @@ class Scene:
         images: image files, one per view.
         views: V views, ordered by name.
         left_out: names of images that have no pose in the model, or too few points.
-        keypoints: N keypoints of all views, one view after another.
+        keypoints: N keypoints of all views, one view after another, each view's strongest first.
         view_ids: (N,) int64, the view of each keypoint.
         points: (N, 3) float64 in the world, NaN where the view has no surface.
         pairs: a row for each keypoint "source" that lies near a keypoint "target" of another view once
             carried over, or of its own view: their indices, and their differences in "position" (px),
             "octaves" and "angle" (radians). Near is `GUARD` times the largest tolerance, `UBC`.
+        kept: (N, 64, 64) uint8, the keypoints' patches if they were cut before.
     """
 
     name: str
@@ -74,18 +75,51 @@ class Scene:
     view_ids: np.ndarray
     points: np.ndarray
     pairs: pd.DataFrame
+    kept: np.ndarray | None = None
 
     def grey(self, view: int) -> np.ndarray:
         """Read a view's pixels as stored, which is how COLMAP has them too; (H, W) uint8."""
         return read_grey(self.images[view], orientation="stored")
 
     def patches(self, keypoints: np.ndarray) -> np.ndarray:
-        """Cut the patches (n, 64, 64) uint8 of keypoints given by index (n,), each from its own view."""
+        """Cut the patches (n, 64, 64) uint8 of keypoints given by index (n,), each from its own view, or
+        return those that are kept."""
+        if self.kept is not None:
+            return self.kept[keypoints]
         patches = np.empty((len(keypoints), PATCH, PATCH), np.uint8)
         for view in np.unique(self.view_ids[keypoints]):
             members = self.view_ids[keypoints] == view
             patches[members] = cut(self.grey(view), self.keypoints[keypoints[members]])
         return patches
+
+
+def reduced(scene: Scene, most_views: int | None, most_keypoints: int | None) -> Scene:
+    """Return a scene with its first views, by name, and with the strongest keypoints of each.
+
+    Photographs with consecutive names mostly overlap, unlike ones that are spread evenly.
+
+    Args:
+        scene: the scene.
+        most_views, most_keypoints: how many views, and keypoints of a view, to keep; None keeps all.
+    """
+    ranks = pd.Series(scene.view_ids).groupby(scene.view_ids).cumcount().to_numpy()
+    kept = np.ones(len(ranks), bool)
+    if most_views is not None:
+        kept &= scene.view_ids < most_views
+    if most_keypoints is not None:
+        kept &= ranks < most_keypoints
+    numbers = np.cumsum(kept) - 1
+    ends = ["source", "target"]
+    pairs = scene.pairs[kept[scene.pairs["source"]] & kept[scene.pairs["target"]]].reset_index(drop=True)
+    return replace(
+        scene,
+        images=scene.images[:most_views],
+        views=scene.views[:most_views],
+        keypoints=scene.keypoints[kept],
+        view_ids=scene.view_ids[kept],
+        points=scene.points[kept],
+        pairs=pairs.assign(**{end: numbers[pairs[end]] for end in ends}),
+    )
 
 
 def carried(views: Sequence[View], keypoints: Sequence[Keypoints]) -> tuple[np.ndarray, pd.DataFrame]:

@@ -16,9 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.files import check_name, is_hidden
+
 PLACES = "scenes.json"
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
 ROLES = ("train_and_test", "test", "reserve")
+LIMITS = ("most_classes", "most_images", "most_keypoints")
 # Two views give pairs, but only a third view reveals a wrong point.
 FEWEST_IMAGES = 3
 # Image size and features per image for matching scenes: enough to recognise a place, and so few that
@@ -41,28 +44,38 @@ class Places:
         train_and_test: places to train on; networks trained on one are tested on the others.
         test: places that are only tested on.
         reserve: places for searches, which no table shows.
+        most_classes: of a place with more classes, so many are drawn once, so that networks are trained
+            on equally many at each place; None takes all.
+        most_images: of a scene, so many images are matched, the first by name; None matches all.
+        most_keypoints: of a matched image, so many keypoints are taken, the strongest; None takes all.
     """
 
     scenes: Mapping[str, tuple[str, ...]]
     train_and_test: tuple[str, ...]
     test: tuple[str, ...]
     reserve: tuple[str, ...]
+    most_classes: int | None = None
+    most_images: int | None = None
+    most_keypoints: int | None = None
 
 
 def read_places(folder: Path) -> Places:
     """Read ``scenes.json``; without it, every scene is its own place, for training and testing.
 
     The file maps places to lists of their scenes under "places", and lists places under each of `ROLES`.
+    It may have whole numbers under `LIMITS`.
 
     Raises:
         FileNotFoundError: the folder, a scene or its images are missing.
         ValueError: the file is damaged; a place has no scene, or not exactly one role; a scene is named
-            twice or has too few images; or no place is to train on.
+            twice or has too few images; no place is to train on; or a name is refused by `check_name`.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one with a folder of images a scene")
     file = folder / PLACES
-    names = sorted(path.parent.name for path in folder.glob(f"*/{IMAGES}"))
+    origin = file if file.is_file() else folder
+    beside = (path.parent.name for path in folder.glob(f"*/{IMAGES}"))
+    names = sorted(name for name in beside if not is_hidden(name))
     held: dict = {"places": {name: [name] for name in names}, "train_and_test": names}
     try:
         if file.is_file():
@@ -73,11 +86,18 @@ def read_places(folder: Path) -> Places:
         by_role = roles[0] and sorted(scenes) == sorted(chain(*roles))
         if not by_role or not all(scenes.values()) or len(set(named)) < len(named):
             raise ValueError("each place has one role and its own scenes, and one or more train")
+        limits = {limit: held[limit] for limit in LIMITS if held.get(limit) is not None}
+        for limit, most in limits.items():
+            if type(most) is not int or most < 1:
+                raise ValueError(f"{limit} is a whole number above 0, not {most!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file if file.is_file() else folder}: {error!r}") from error
+        raise ValueError(f"{origin}: {error!r}") from error
+    # Places name the files of sets, scenes name folders, and the report shows both.
+    for name in chain(scenes, *scenes.values()):
+        check_name(name, origin)
     for scene in named:
         image_files(scene)
-    return Places(scenes, *roles)
+    return Places(scenes, *roles, **limits)
 
 
 def image_files(scene: Path) -> list[Path]:
@@ -89,7 +109,7 @@ def image_files(scene: Path) -> list[Path]:
     """
     if not (scene / IMAGES).is_dir():
         raise FileNotFoundError(f"{scene / IMAGES} is missing: a scene's photographs lie there")
-    inside = [path for path in (scene / IMAGES).iterdir() if not path.name.startswith(".")]
+    inside = [path for path in (scene / IMAGES).iterdir() if not is_hidden(path.name)]
     if folders := [path for path in inside if path.is_dir()]:
         raise ValueError(f"{folders[0]} is a folder: put a scene's photographs into {IMAGES} itself")
     files = sorted(path for path in inside if path.suffix.lower() in _ENDINGS)

@@ -22,17 +22,18 @@ from lib.data.phototour import MATCHES, write_pairs, write_patches
 from lib.data.scenes.correspondences import Scene, Tolerance, carried, classes
 from lib.data.scenes.places import CAMERAS, FEWEST_IMAGES, IMAGES, SPARSE, image_files
 from lib.data.scenes.views import FEWEST_POINTS, angles_between, views_of
-from lib.data.synthetic.scenes import CONTRAST, SMALLEST_SCALE, non_matching, within_points
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
 from lib.features.patches import PATCH_WIDTH
 
 # Px. A model that fits its images has a mean error of some tenths.
 LARGEST_ERROR = 2.0
-# The strongest keypoints of a view.
+# Least contrast and scale (px) of a view's DoG keypoints, and how many of the strongest are kept.
+CONTRAST, SMALLEST_SCALE = 0.01, 1.5
 MOST_KEYPOINTS = 4000
 # A second match file, with the two views of each class that are farthest apart by viewing angle.
 WIDE_PAIRS = "wide.txt"
-MATCHING, NON_MATCHING = 50_000, 2_000_000
+# Test pairs of each kind in a match file, at most. FPR95 takes all non-matching pairs, not these.
+MOST_PAIRS = 50_000
 FEWEST_CLASSES = 200
 MODEL, _ARRAYS = "model", "carried.npz"
 _COLUMNS = ("position", "scale", "orientation")
@@ -136,32 +137,44 @@ def open_scene(source: Path, folder: Path) -> Scene:
     return Scene(source.name, images, views, left_out, keypoints, *carried_over)
 
 
-def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, seed: int = 0) -> None:
+def write_images(folder: Path, scenes: Sequence[Scene]) -> None:
+    """Write the patches of all keypoints of scenes, an array a scene, so that they are cut once."""
+    for scene in scenes:
+        np.save(folder / f"{scene.name}.npy", scene.patches(np.arange(len(scene.view_ids))))
+
+
+def write_place(
+    folder: Path,
+    scenes: Sequence[Scene],
+    tolerance: Tolerance,
+    most_classes: int | None = None,
+    seed: int = 0,
+) -> None:
     """Write a place as a patch set.
 
     Args:
         folder: made if missing.
         scenes: the place's scenes, no two of which show the same thing.
         tolerance: tolerance within which keypoints show one point.
-        seed: seed of the test pairs.
+        most_classes: of more classes, so many are drawn once and kept; None keeps all.
+        seed: seed of that draw and of the test pairs.
 
     Raises:
         ValueError: too few classes for test pairs; the message names the scenes.
     """
     views, columns = [], []
+    rng = np.random.default_rng(seed)
+    labels = _drawn([classes(scene, tolerance) for scene in scenes], most_classes, rng)
 
     def cut_scenes() -> Iterator[tuple[np.ndarray, ...]]:
-        points = 0
-        for scene in scenes:
-            label = classes(scene, tolerance)
+        for scene, label in zip(scenes, labels, strict=True):
             keypoints = np.lexsort((scene.view_ids, label))
             keypoints = keypoints[label[keypoints] >= 0]
             image_ids = scene.view_ids[keypoints] + len(views)
             columns.append((image_ids, scene.points[keypoints]))
             frames = scene.keypoints[keypoints]
             frames = np.column_stack([frames.position, frames.orientation, np.log2(frames.scale)])
-            yield scene.patches(keypoints), label[keypoints] + points, image_ids, frames
-            points += label.max(initial=-1) + 1
+            yield scene.patches(keypoints), label[keypoints], image_ids, frames
             views.extend(scene.views)
 
     point_ids = write_patches(folder, cut_scenes())
@@ -173,12 +186,54 @@ def write_place(folder: Path, scenes: Sequence[Scene], tolerance: Tolerance, see
     means = pd.DataFrame(points).groupby(point_ids).transform("mean").to_numpy()
     angles = pd.Series(angles_between(views, image_ids[first], image_ids[second], means[first]))
     widest = angles.groupby(point_ids[first]).idxmax().to_numpy()
-    rng = np.random.default_rng(seed)
     shuffled = rng.permutation(len(first)), rng.permutation(widest)
     for file, matching in zip((MATCHES, WIDE_PAIRS), shuffled, strict=True):
-        chosen = matching[:MATCHING]
-        others = min(NON_MATCHING, len(point_ids) * (len(point_ids) - 1) // 4)
-        left, right = non_matching(point_ids, others, rng)
-        match = np.arange(len(chosen) + others) < len(chosen)
+        chosen = matching[:MOST_PAIRS]
+        left, right = non_matching(point_ids, len(chosen), rng)
+        match = np.arange(2 * len(chosen)) < len(chosen)
         pairs = LabelledPairs(np.r_[first[chosen], left], np.r_[second[chosen], right], match)
         write_pairs(folder, pairs, point_ids, file)
+
+
+def _drawn(labels: Sequence[np.ndarray], most: int | None, rng: np.random.Generator) -> list[np.ndarray]:
+    """Number the classes of several scenes from 0 on, and draw some of them if there are too many.
+
+    Args:
+        labels: for each scene, the class of each keypoint, from 0, or −1 for none.
+        most: how many classes to keep; None keeps all.
+        rng: for the draw.
+
+    Returns:
+        For each scene, the class of each keypoint, or −1.
+    """
+    counts = [label.max(initial=-1) + 1 for label in labels]
+    kept = np.ones(sum(counts), bool)
+    if most is not None and len(kept) > most:
+        kept[rng.permutation(len(kept))[most:]] = False
+    # The last entry is that of −1, no class.
+    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+    starts = np.cumsum([0, *counts])
+    return [
+        number[np.where(label >= 0, label + start, -1)]
+        for label, start in zip(labels, starts, strict=False)
+    ]
+
+
+def within_points(point_ids: np.ndarray) -> np.ndarray:
+    """Return all (2, M) matching pairs: each patch with every later one of its point.
+
+    A point's patches follow each other.
+    """
+    starts = np.flatnonzero(np.r_[True, point_ids[1:] != point_ids[:-1]])
+    sizes = np.diff(np.r_[starts, len(point_ids)])
+    pairs = [start + np.triu_indices(size, 1) for start, size in zip(starts, sizes, strict=True)]
+    return np.concatenate(pairs, axis=1)
+
+
+def non_matching(point_ids: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw (2, count) pairs of patches of different points that use every patch about equally often."""
+    pairs = np.empty((2, 0), int)
+    while pairs.shape[1] < count:
+        shuffled = np.stack([rng.permutation(len(point_ids)) for _ in range(2)])
+        pairs = np.c_[pairs, shuffled[:, np.not_equal(*point_ids[shuffled])]]
+    return pairs[:, :count]

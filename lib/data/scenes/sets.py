@@ -9,12 +9,14 @@ cheap.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from lib.data import states
 from lib.data.scenes.places import IMAGES, MOST_SHARED, Places, image_files, read_places, shared_matches
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
 WIDE, IMAGES_OF = "-wide", "-images"
 # Px up to which a carried and a detected keypoint show one point: values shown, and that of training.
 SHOWN, TRAINING = (1.5, 3.0, 5.0), 2.5
+# Matches between scenes, as measured; copied beside the scenes, it saves measuring them again.
 _SHARED = "shared.json"
+_MAKER = "places"
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,23 @@ class SceneSets:
 
     @cached_property
     def _sets(self) -> Mapping[str, tuple[str, str, float]]:
-        """Set name -> place, kind and tolerance (px)."""
+        """Set name -> place, kind and tolerance (px).
+
+        Raises:
+            ValueError: sets of two places have one name, such as those of "a" and of "a-wide".
+        """
         sizes = {"": TRAINING, **{f"-{pixels:g}px": pixels for pixels in SHOWN}}
-        sets = {}
+        sets: dict[str, tuple[str, str, float]] = {}
         for place in self.places.scenes:
+            own = {f"{place}{IMAGES_OF}": (place, IMAGES_OF, TRAINING)}
             for (size, pixels), kind in product(sizes.items(), ("", WIDE)):
-                sets[f"{place}{kind}{size}"] = place, kind, pixels
-            sets[f"{place}{IMAGES_OF}"] = place, IMAGES_OF, TRAINING
+                own[f"{place}{kind}{size}"] = place, kind, pixels
+            if shared := sorted(own.keys() & sets.keys()):
+                other = sets[shared[0]][0]
+                raise ValueError(
+                    f"{self.root}: {other!r} and {place!r} both have a set {shared[0]!r}: rename one"
+                )
+            sets |= own
         return sets
 
     @property
@@ -70,7 +84,12 @@ class SceneSets:
     def digest(self, name: str) -> str:
         """Return 8 hexadecimal digits that identify what a set contains (`states.digest`)."""
         place, kind, pixels = self._sets[name]
-        return states.digest([self._files_of(*self.places.scenes[place]), kind, pixels])
+        files = self._files_of(*self.places.scenes[place])
+        limits = [self.places.most_classes]
+        if kind == IMAGES_OF:
+            reduction = self.places.most_images, self.places.most_keypoints
+            limits += [most for most in reduction if most is not None]
+        return states.digest([files, kind, pixels, *limits], maker=_MAKER)
 
     @cached_property
     def _files(self) -> list:
@@ -80,34 +99,44 @@ class SceneSets:
         return [row for scene in scenes for row in self._files if row[0].startswith(f"{scene}/")]
 
     def folder_of(self, name: str) -> Path:
-        """Return the folder of a patch set and its wide pairs; it may not exist yet."""
-        place, _, pixels = self._sets[name]
+        """Return the folder of a patch set and its wide pairs, or of a set of images; it may not exist
+        yet."""
+        place, kind, pixels = self._sets[name]
+        if kind == IMAGES_OF:
+            return self.folder / f"{name}-{self.digest(name)}"
         stem = f"{place}-{pixels:g}px"
         return self.folder / f"{stem}-{self.digest(stem if stem in self._sets else place)}"
 
     def load(self, name: str) -> PatchSet | tuple[Scene, ...]:
-        """Load a set, made first if missing; a set of images is returned as by `scenes`.
+        """Load a set, made first if missing; a set of images is the place's `scenes`, each `reduced`.
 
         Raises:
             FileNotFoundError, ValueError: a scene's files are missing, damaged or unusable, or two
                 places are the same place; the message names the folder and what to do.
             OSError: `folder` cannot be written.
         """
-        from lib.data.phototour import read_pairs, read_phototour
         from lib.data.scenes.correspondences import Tolerance
-        from lib.data.scenes.prepared import WIDE_PAIRS, write_place
+        from lib.data.scenes.prepared import write_images, write_place
 
         place, kind, pixels = self._sets[name]
-        if kind == IMAGES_OF:
-            return self.scenes(place)
         patches = self.folder_of(name)
+        if kind == IMAGES_OF:
+            prepared = tuple((self.root / scene, self._prepared(scene)) for scene in self._apart(place))
+            limits = self.places.most_images, self.places.most_keypoints
+            scenes = _read_images(prepared, *limits)
+            make_checked(patches, patches.name, lambda new: write_images(new, scenes))
+            return tuple(
+                replace(scene, kept=np.load(patches / f"{scene.name}.npy", mmap_mode="r"))
+                for scene in scenes
+            )
         make_checked(
-            patches, patches.name, lambda new: write_place(new, self.scenes(place), Tolerance(pixels))
+            patches,
+            patches.name,
+            lambda new: write_place(
+                new, self.scenes(place), Tolerance(pixels), self.places.most_classes
+            ),
         )
-        patch_set = read_phototour(patches, patches / "decoded", name)
-        if kind != WIDE:
-            return patch_set
-        return replace(patch_set, pairs=read_pairs(patches / WIDE_PAIRS, patch_set.point_ids))
+        return _read(patches, name, kind)
 
     def scenes(self, place: str) -> tuple[Scene, ...]:
         """Return a place's scenes, most images first, without those that share matches with one before.
@@ -117,15 +146,19 @@ class SceneSets:
         """
         from lib.data.scenes.prepared import open_scene
 
-        names, opened = self.places.scenes[place], {}
+        return tuple(open_scene(self.root / name, self._prepared(name)) for name in self._apart(place))
+
+    def _apart(self, place: str) -> list[str]:
+        """Return the names of a place's `scenes`, and raise as it does."""
+        names, chosen = self.places.scenes[place], []
         shared = {frozenset(pair) for *pair, count in self._shared_matches if count > MOST_SHARED}
         for pair in shared:
             if len(pair.intersection(names)) == 1:
                 raise ValueError(f"{' and '.join(sorted(pair))} in {self.root} share matches: one place")
         for name in sorted(names, key=lambda n: len(image_files(self.root / n)), reverse=True):
-            if shared.isdisjoint(frozenset((name, other)) for other in opened):
-                opened[name] = open_scene(self.root / name, self._prepared(name))
-        return tuple(opened.values())
+            if shared.isdisjoint(frozenset((name, other)) for other in chosen):
+                chosen.append(name)
+        return chosen
 
     def photographs(self, place: str, longest_side: int) -> Mapping[str, PosedPhotograph]:
         """Return the photographs of a place's largest scene by name, without lens distortion.
@@ -147,18 +180,52 @@ class SceneSets:
         """Return the folder of a prepared scene, which is prepared first if missing."""
         from lib.data.scenes.prepared import prepare
 
-        made = self.folder / f"{scene}-{states.digest(self._files_of(scene))}"
+        made = self.folder / f"{scene}-{states.digest(self._files_of(scene), maker=_MAKER)}"
         make_checked(made, scene, partial(prepare, self.root / scene))
         return made
 
     @cached_property
     def _shared_matches(self) -> list[tuple[str, str, int]]:
-        """The `shared_matches` of all scenes, measured once."""
+        """The `shared_matches` of all scenes: those that are written beside the scenes if these have not
+        changed since, else measured once."""
+        files = states.digest(self._files)
+        beside = self.root / _SHARED
+        if beside.is_file():
+            written = json.loads(beside.read_text())
+            if written["files"] == files:
+                return written["matches"]
         images = {name: image_files(self.root / name) for name in chain(*self.places.scenes.values())}
 
         def measure(new: Path) -> None:
-            (new / _SHARED).write_text(json.dumps(shared_matches(images)) + "\n")
+            measured = {"files": files, "matches": shared_matches(images)}
+            (new / _SHARED).write_text(json.dumps(measured) + "\n")
 
-        folder = self.folder / f"shared-{states.digest(self._files)}"
+        folder = self.folder / f"shared-{files}"
         make_checked(folder, "shared", measure)
-        return json.loads((folder / _SHARED).read_text())
+        return json.loads((folder / _SHARED).read_text())["matches"]
+
+
+@lru_cache(maxsize=12)
+def _read_images(
+    prepared: Sequence[tuple[Path, Path]], most_images: int | None, most_keypoints: int | None
+) -> tuple[Scene, ...]:
+    """Open prepared scenes, each `reduced`; a process does so once, since a folder's name says what it
+    contains."""
+    from lib.data.scenes.correspondences import reduced
+    from lib.data.scenes.prepared import open_scene
+
+    return tuple(reduced(open_scene(*folders), most_images, most_keypoints) for folders in prepared)
+
+
+@lru_cache(maxsize=24)
+def _read(patches: Path, name: str, kind: str) -> PatchSet:
+    """Read a written set; a process reads it once, since its folder's name says what it contains."""
+    from lib.data.patchset import one_patch_a_point
+    from lib.data.phototour import read_pairs, read_phototour
+    from lib.data.scenes.prepared import WIDE_PAIRS
+
+    patch_set = read_phototour(patches, patches / "decoded", name)
+    patch_set = replace(patch_set, representatives=one_patch_a_point(patch_set.point_ids))
+    if kind != WIDE:
+        return patch_set
+    return replace(patch_set, pairs=read_pairs(patches / WIDE_PAIRS, patch_set.point_ids))

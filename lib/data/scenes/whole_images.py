@@ -40,6 +40,9 @@ from lib.data.whole_images import (
     write_query,
 )
 
+# Photographs of a place in a model: as many as the smallest model that ETH's benchmark reports. They are
+# neighbours by name, which is the order they were taken in.
+MODELLED = 10
 # Landmarks of a place, and most queries of a landmark.
 LANDMARKS, QUERIES = 6, 3
 # Share of a landmark's points that a photograph of each grade sees: at least the first, below the
@@ -102,7 +105,8 @@ def read_photographs(folder: Path) -> dict[str, PosedPhotograph]:
 
 def write_eth(folder: Path, shown: Mapping[str, Photographs], size: ImagesSize) -> None:
     """Write the images and camera files of each place."""
-    for place, by_name in shown.items():
+    for place, photographs in shown.items():
+        by_name = _neighbours(photographs)
         images = {f"{name}.png": photograph.grey for name, photograph in by_name.items()}
         cameras = {f"{name}.png": photograph.camera for name, photograph in by_name.items()}
         write_eth_scene(folder / place, images, cameras)
@@ -112,7 +116,8 @@ def write_imc(folder: Path, shown: Mapping[str, Photographs], size: ImagesSize) 
     """Write a scene of the challenge for each place."""
     for number, (place, by_name) in enumerate(shown.items()):
         # The challenge joins the two names of a pair by a hyphen.
-        named = {name.replace("-", "_"): photograph for name, photograph in by_name.items()}
+        chosen = _neighbours(by_name)
+        named = {name.replace("-", "_"): photograph for name, photograph in chosen.items()}
         names = sorted(named)
         pairs = [
             (second, first)
@@ -123,6 +128,11 @@ def write_imc(folder: Path, shown: Mapping[str, Photographs], size: ImagesSize) 
         cameras = {name: named[name].camera for name in names}
         bags = draw_bags(names, np.random.default_rng([size.seed, number]))
         write_challenge_scene(folder / place, images, cameras, pairs, bags)
+
+
+def _neighbours(by_name: Photographs) -> Photographs:
+    """Return the first `MODELLED` photographs by name."""
+    return {name: by_name[name] for name in sorted(by_name)[:MODELLED]}
 
 
 def covisibility(first: PosedPhotograph, second: PosedPhotograph) -> float:

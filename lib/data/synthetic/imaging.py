@@ -1,11 +1,10 @@
-"""Textured planes in 3D, and the images that pinhole cameras take of them.
+"""Cameras in front of a poster, and how the images that they take come about.
 
 World coordinates are right-handed, with y down and z away from the reference camera. Image coordinates
 have x right and y down, with whole numbers at pixel centres.
 """
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,28 +12,6 @@ from numpy.random import Generator
 
 from lib.data.cameras import Camera
 from lib.features.keypoints import local_affine, transfer
-
-
-@dataclass(frozen=True)
-class Plane:
-    """A rectangle of texture in space: texel (u, v) lies at origin + u * u_axis + v * v_axis.
-
-    Attributes:
-        origin: (3,) float64, world units.
-        u_axis, v_axis: (3,) float64, world units per texel.
-        width, height: texels.
-        photograph: index of the photograph that the texture is part of.
-        left, top: the texture's corner in the photograph, px.
-    """
-
-    origin: np.ndarray
-    u_axis: np.ndarray
-    v_axis: np.ndarray
-    width: int
-    height: int
-    photograph: int = 0
-    left: int = 0
-    top: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,53 +35,10 @@ class Photometry:
     jpeg_quality: int
 
 
-@dataclass(frozen=True)
-class Site:
-    """Planes, the cameras that see them, and how each camera's image was taken."""
-
-    planes: Sequence[Plane]
-    cameras: Sequence[Camera]
-    photometry: Sequence[Photometry]
-
-    def homographies(self, view: int) -> np.ndarray:
-        """Return (P, 3, 3) homographies from each plane's texels to a view's pixels."""
-        return np.array([plane_homography(plane, self.cameras[view]) for plane in self.planes])
-
-
-def side_by_side(
-    shapes: Sequence[tuple[int, int]],
-    cuts: Callable[[int, int], Iterable[Sequence[int]]],
-    pose: Callable[[float, float], tuple[Sequence[float], np.ndarray]],
-) -> list[Plane]:
-    """Cut photographs, arranged side by side in a row, into planes, column by column.
-
-    Args:
-        shapes: (height, width) of the photographs.
-        cuts: maps a photograph's width and height to the edges of its columns and of its rows.
-        pose: maps the x and y of a plane's middle, relative to the row's middle, to the middle's (3,)
-            position in the world and a (3, 3) matrix whose first columns are the plane's u and v axis.
-    """
-    planes, left = [], -sum(wide for _, wide in shapes) / 2
-    for index, (tall, wide) in enumerate(shapes):
-        for (x0, x1), (y0, y1) in itertools.product(*map(itertools.pairwise, cuts(wide, tall))):
-            middle, basis = pose(left + (x0 + x1) / 2, (y0 + y1 - tall) / 2)
-            u_axis, v_axis = basis.T[:2]
-            origin = middle - u_axis * (x1 - x0 - 1) / 2 - v_axis * (y1 - y0 - 1) / 2
-            planes.append(Plane(origin, u_axis, v_axis, x1 - x0, y1 - y0, index, x0, y0))
-        left += wide
-    return planes
-
-
 def axis_rotation(axis: Sequence[float], radians: float) -> np.ndarray:
     """Return the (3, 3) rotation about an axis, by Rodrigues' formula."""
     cross = np.cross(np.divide(axis, np.linalg.norm(axis)), np.eye(3)).T
     return np.eye(3) + np.sin(radians) * cross + (1 - np.cos(radians)) * cross @ cross
-
-
-def random_tilt(largest: float, rng: Generator) -> np.ndarray:
-    """Draw a (3, 3) rotation about an axis across the line of sight, by `largest` radians at most."""
-    angle = rng.uniform(0, 2 * np.pi)
-    return axis_rotation([np.cos(angle), np.sin(angle), 0], largest * rng.uniform())
 
 
 def orbiting_camera(
@@ -135,12 +69,19 @@ def orbiting_camera(
     return Camera(intrinsics, rotation, -rotation @ centre, width, height)
 
 
-def plane_homography(plane: Plane, camera: Camera) -> np.ndarray:
-    """Return the (3, 3) homography from texels of the plane to pixels; its third row gives depth.
+def poster_homography(width: int, height: int, focal: float, camera: Camera) -> np.ndarray:
+    """Return the (3, 3) homography from a poster's texels to a camera's pixels.
 
-    The third row of its inverse gives 1 / depth of the plane at a pixel.
+    The poster fills the image of a camera straight in front of it, one texel per pixel.
+
+    Args:
+        width, height: texels.
+        focal: that camera's focal length, px, and its distance from the poster.
+        camera: the camera that sees the poster.
     """
-    turned = [camera.rotation @ vector for vector in (plane.u_axis, plane.v_axis, plane.origin)]
+    right, down, _ = np.eye(3)
+    corner = np.array([-(width - 1) / 2, -(height - 1) / 2, focal])
+    turned = [camera.rotation @ vector for vector in (right, down, corner)]
     turned[2] += camera.translation
     return camera.intrinsics @ np.stack(turned, axis=1)
 
@@ -150,49 +91,45 @@ def corners(width: int, height: int) -> np.ndarray:
     return np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1.0]])
 
 
-def in_image(pixels: np.ndarray, camera: Camera, margin: np.ndarray | float = 0.0) -> np.ndarray:
-    """Test which (N, 2) pixels lie in a camera's image, a margin (px, or (N, 1)) inside; (N,) bool."""
-    last = np.array([camera.width - 1, camera.height - 1])
-    return ((pixels >= margin) & (pixels <= last - margin)).all(axis=1)
-
-
-def seen_planes(site: Site, view: int, pixels: np.ndarray) -> np.ndarray:
-    """Return the nearest plane on the ray of each of (N, 2) pixels of a view.
-
-    Planes are (N,) int64 indices, -1 where the ray meets none.
-    """
-    rays = np.vstack([pixels.T, np.ones(len(pixels))])
-    texels = np.linalg.inv(site.homographies(view)) @ rays
-    closeness = texels[:, 2]
-    texels = texels[:, :2] / texels[:, 2:]
-    last = np.array([[[plane.width - 1], [plane.height - 1]] for plane in site.planes])
-    hit = ((texels >= 0) & (texels <= last)).all(axis=1) & (closeness > 0)
-    return np.where(hit.any(axis=0), np.where(hit, closeness, 0).argmax(axis=0), -1)
-
-
-def carried_pixels(
-    site: Site, first: int, second: int, pixels: np.ndarray, planes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Carry pixels of one view into another, whether or not they are visible there.
+def warp_texture(
+    texture: np.ndarray, homography: np.ndarray, shape: tuple[int, int]
+) -> tuple[tuple[slice, slice], np.ndarray, np.ndarray]:
+    """Warp a plane's texture into an image, smoothed first where the image is coarser than the texture.
 
     Args:
-        site: the planes and cameras.
-        first, second: indices of the views.
-        pixels: (N, 2) of the first view.
-        planes: (N,) index of the plane that each pixel shows, -1 for none.
+        texture: (h, w) uint8.
+        homography: (3, 3), from the texture's pixels to the image's.
+        shape: height and width of the image, px.
 
     Returns:
-        (N, 2) pixels of the second view, and (N, 2, 2) local affine maps. For pixels that show no plane,
-        (-1, -1) and the identity.
+        The rows and columns of the image in which the plane lies, possibly none; light (r, c) float32 of
+        these pixels, 0 to 1; and which of them the plane covers, (r, c) bool.
     """
-    position = np.full(pixels.shape, -1.0)
-    affine = np.tile(np.eye(2), (len(pixels), 1, 1))
-    homographies = site.homographies(second) @ np.linalg.inv(site.homographies(first))
-    for index, homography in enumerate(homographies):
-        chosen = planes == index
-        position[chosen] = transfer(homography, pixels[chosen])
-        affine[chosen] = local_affine(homography, pixels[chosen])
-    return position, affine
+    import cv2
+
+    height, width = texture.shape
+    outline = transfer(homography, corners(width, height))
+    left, top = low = np.maximum(np.floor(outline.min(axis=0)).astype(int), 0)
+    right, bottom = np.ceil(outline.max(axis=0)).astype(int) + 1
+    rows = slice(top, max(min(bottom, shape[0]), top))
+    columns = slice(left, max(min(right, shape[1]), left))
+    part = (rows.stop - rows.start, columns.stop - columns.start)
+    if 0 in part:
+        return (rows, columns), np.zeros(part, np.float32), np.zeros(part, bool)
+    area = abs(np.linalg.det(local_affine(homography, [[width / 2, height / 2]])[0]))
+    if area < 1:
+        texture = cv2.GaussianBlur(texture, (0, 0), 0.5 * np.sqrt(1 / area - 1) + 1e-3)
+    light = cv2.warpPerspective(
+        texture.astype(np.float32) / 255,
+        [[1, 0, -left], [0, 1, -top], [0, 0, 1]] @ homography,
+        part[::-1],
+        flags=cv2.INTER_CUBIC,
+        borderMode=cv2.BORDER_REPLICATE,
+    )
+    # OpenCV takes the polygon's corners in 1/16 px here.
+    polygon = np.rint((outline - low) * 16).astype(np.int32)
+    inside = cv2.fillConvexPoly(np.zeros(part, np.uint8), polygon, 1, shift=4)
+    return (rows, columns), light, inside > 0
 
 
 def draw_photometry(
@@ -247,56 +184,3 @@ def photograph_through(photometry: Photometry, light: np.ndarray) -> np.ndarray:
 def sky(width: int, height: int) -> np.ndarray:
     """Return the background light, (height, width) float32, darker towards the top."""
     return np.linspace(np.full(width, 0.45), 0.7, height, dtype=np.float32)
-
-
-def render_view(site: Site, photographs: Sequence[np.ndarray], view: int) -> np.ndarray:
-    """Render the image that one camera of a site takes.
-
-    Args:
-        site: the planes and cameras.
-        photographs: (H, W) uint8 each.
-        view: index of the camera.
-
-    Returns:
-        (height, width) uint8.
-    """
-    import cv2
-
-    camera = site.cameras[view]
-    image = sky(camera.width, camera.height)
-    # 1 / depth of the plane drawn at each pixel.
-    depths = np.zeros_like(image)
-    for plane, homography in zip(site.planes, site.homographies(view), strict=True):
-        w, h = plane.width, plane.height
-        outline = transfer(homography, corners(w, h))
-        left, top = low = np.maximum(np.floor(outline.min(axis=0)).astype(int), 0)
-        right, bottom = np.maximum(np.ceil(outline.max(axis=0)).astype(int) + 1, 0)
-        # The part of the image in which the plane lies.
-        light, closest = image[top:bottom, left:right], depths[top:bottom, left:right]
-        if not light.size:
-            continue
-        texture = photographs[plane.photograph][plane.top : plane.top + h, plane.left : plane.left + w]
-        area = abs(np.linalg.det(local_affine(homography, [[w / 2, h / 2]])[0]))
-        if area < 1:
-            texture = cv2.GaussianBlur(texture, (0, 0), 0.5 * np.sqrt(1 / area - 1) + 1e-3)
-        drawn = cv2.warpPerspective(
-            texture.astype(np.float32) / 255,
-            [[1, 0, -left], [0, 1, -top], [0, 0, 1]] @ homography,
-            light.shape[::-1],
-            flags=cv2.INTER_CUBIC,
-            borderMode=cv2.BORDER_REPLICATE,
-        )
-        # OpenCV takes the polygon's corners in 1/16 px here.
-        polygon = np.rint((outline - low) * 16).astype(np.int32)
-        inside = cv2.fillConvexPoly(np.zeros(light.shape, np.uint8), polygon, 1, shift=4)
-        y, x = np.ogrid[top : top + len(light), left : left + light.shape[1]]
-        a, b, c = np.linalg.inv(homography)[2]
-        closeness = (a * x + b * y + c).astype(np.float32)
-        nearer = (inside > 0) & (closeness > closest)
-        light[nearer], closest[nearer] = drawn[nearer], closeness[nearer]
-    return photograph_through(site.photometry[view], image)
-
-
-def render_views(site: Site, photographs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Render the images that all cameras of a site take; arguments are those of `render_view`."""
-    return [render_view(site, photographs, view) for view in range(len(site.cameras))]

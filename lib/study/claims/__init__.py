@@ -135,9 +135,9 @@ def in_print(pair: pd.Series) -> tuple[float, str]:
     # A printed gain is itself a difference.
     alone = pair["provenance"].endswith("gain") and GAIN not in pair["rival"]
     apart = method if alone else (method - rival).dropna()
-    right = _on_side(apart, pair)
+    right = on_side(apart, pair)
     effect = _best(apart, pair["direction"]) if pair["over"] == "any" else apart.mean()
-    return _shown(float(effect), pair["unit"]), f"{int(right.sum())} of {len(right)}"
+    return shown(float(effect), pair["unit"]), f"{int(right.sum())} of {len(right)}"
 
 
 def _printed_term(pair: pd.Series, term: str) -> pd.Series:
@@ -188,20 +188,36 @@ def effects(
         effect in the worst cell, for "any" that in the best, and its name; the "printed" effect; and
         what is "missing" in the runs.
     """
-    shown = ["id", "sentence", "method", "rival", "measure", "direction", "over", "bound", "unit"]
+    own = ["id", "sentence", "method", "rival", "measure", "direction", "over", "bound", "unit"]
     compared = pairs(claims[claims["kind"] == "comparison"])
-    rows = [{**pair[shown], **_effect(pair, runs, replicate)} for _, pair in compared.iterrows()]
-    return pd.DataFrame(rows, columns=[*shown, *EFFECT])
+    rows = [{**pair[own], **_effect(pair, runs, replicate)} for _, pair in compared.iterrows()]
+    return pd.DataFrame(rows, columns=[*own, *EFFECT])
+
+
+def lacking(pair: pd.Series, runs: pd.DataFrame) -> str:
+    """Say what of a row of `pairs` the runs do not have; empty if they have all."""
+    terms = [term for term in (pair["method"], pair["rival"]) if term]
+    names = dict.fromkeys(name for term in terms for name in term.split(GAIN))
+    return "; ".join(_lacking(runs, name, pair) for name in names if _values(runs, name, pair).empty)
+
+
+def cells_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects of one row of `pairs` by train place, a row, and test place, a column.
+
+    An effect is a difference of logarithms (unit "ratio") or of values, the mean over seeds and
+    measures; of a sentence without a rival it is the value.
+    """
+    apart = _term(runs, pair["method"], pair)
+    if pair["rival"]:
+        apart = _apart(apart, _term(runs, pair["rival"], pair))
+    return apart.groupby("train").mean().T.groupby("test").mean().T
 
 
 def _effect(pair: pd.Series, runs: pd.DataFrame, replicate: Sequence[str]) -> dict[str, object]:
     """Return the columns `EFFECT` of one row of `pairs`."""
     row = dict.fromkeys(EFFECT, np.nan) | {"n": 0, "printed": pair["printed_effect"]}
-    terms = [term for term in (pair["method"], pair["rival"]) if term]
-    names = dict.fromkeys(name for term in terms for name in term.split(GAIN))
-    missing = [_lacking(runs, name, pair) for name in names if _values(runs, name, pair).empty]
-    if missing:
-        return row | {"missing": "; ".join(missing)}
+    if missing := lacking(pair, runs):
+        return row | {"missing": missing}
     method = _term(runs, pair["method"], pair)
     rival = _term(runs, pair["rival"], pair) if pair["rival"] else None
     if pair["over"] == "spread":
@@ -222,7 +238,7 @@ def _effect(pair: pd.Series, runs: pd.DataFrame, replicate: Sequence[str]) -> di
     row |= {"effect": means.mean(), "n": len(means)}
     cells = cells.stack(["test", "measure"]).dropna()
     against = cells - float(pair["bound"] or 0)
-    row["share"] = _on_side(against, pair).mean()
+    row["share"] = on_side(against, pair).mean()
     if pair["over"] in ("each", "any"):
         find = {"each": _worst, "any": _best}[pair["over"]]
         row["cell_effect"] = find(cells, pair["direction"])
@@ -230,7 +246,7 @@ def _effect(pair: pd.Series, runs: pd.DataFrame, replicate: Sequence[str]) -> di
         row["cell"] = f"{train} > {test}"
     if rival is not None:
         for name in ("effect", "low", "high", "cell_effect"):
-            row[name] = _shown(row[name], pair["unit"])
+            row[name] = shown(row[name], pair["unit"])
     return row
 
 
@@ -286,7 +302,7 @@ def _by_replicate(values: pd.DataFrame, replicate: Sequence[str]) -> pd.Series:
     return values.mean(axis=1).groupby(level=list(replicate)).mean()
 
 
-def _on_side(effects: pd.Series, pair: pd.Series) -> pd.Series:
+def on_side(effects: pd.Series, pair: pd.Series) -> pd.Series:
     """Return for each effect whether it lies on the sentence's side."""
     return SIDES[pair["direction"]](effects, ALIKE.get(pair["unit"], 1.0))
 
@@ -311,6 +327,6 @@ def _interval(result: object) -> dict[str, float]:
     return {"low": float(interval.low), "high": float(interval.high)}
 
 
-def _shown(effect: float, unit: str) -> float:
+def shown(effect: float, unit: str) -> float:
     """Return an effect as readers see it: the exp of a difference of logarithms."""
     return float(np.exp(effect)) if unit == "ratio" else effect
