@@ -80,4 +80,4 @@ if [ "${1:-}" = test ]; then
     # tests stay on one core: they share its fixtures, and a notebook's cells share a kernel.
     exec python -m pytest -n auto --dist loadfile --nbval --nbval-current-env tests notebooks "$@"
 fi
-exec python -m lib.commands.study "$@"
+exec python -m lib.commands study "$@"

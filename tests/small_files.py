@@ -56,16 +56,18 @@ def replace_line(path: Path, number: int, text: str) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def interrupted(command: Sequence[str], begun: Callable[[], object]) -> tuple[int, str, str]:
-    """Run a module of lib as a command, send it Ctrl-C once it has begun, and return its exit status,
-    stdout and stderr."""
+def interrupted(
+    command: Sequence[str], begun: Callable[[], object], by: signal.Signals = signal.SIGINT
+) -> tuple[int, str, str]:
+    """Run a module of lib as a command, send it a signal once it has begun, by default Ctrl-C's, and
+    return its exit status, stdout and stderr."""
     root = Path(__file__).resolve().parents[1]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-m", *command], cwd=root, **pipes) as process:
         while not begun():
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(by)
         # Returns once no process, including those it started, holds stdout or stderr.
         try:
             output = process.communicate(timeout=20)

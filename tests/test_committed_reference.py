@@ -41,7 +41,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def cached(root: Path, only: str) -> subprocess.CompletedProcess[str]:
     """Render notebooks of a checkout from its reference."""
-    command = [sys.executable, "-m", "lib.commands.study", "--cached", "--jobs", "1"]
+    command = [sys.executable, "-m", "lib.commands", "study", "--cached", "--jobs", "1"]
     return subprocess.run(
         [*command, "--only", only, "--results", str(root / "results" / "new")],
         cwd=root,

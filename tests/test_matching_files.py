@@ -354,7 +354,7 @@ def test_ctrl_c_during_description_prints_a_line_and_keeps_descriptors(
     options = ["folder", str(tmp_path / "images"), str(out), "--descriptor", "sift", "--threads", "1"]
     # Files that are still being written have other names.
     described = partial(out.glob, "parts/" + 64 * "?" + ".part")
-    status, stdout, stderr = interrupted(["lib.commands.describe", *options], lambda: [*described()])
+    status, stdout, stderr = interrupted(["lib.commands", "describe", *options], lambda: [*described()])
     assert (status, stderr) == (130, "")
     assert stdout.startswith("\nStopped. ")
     assert len(stdout.splitlines()) == 2

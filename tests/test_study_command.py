@@ -89,7 +89,7 @@ def _lives(process: psutil.Process) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_an_ended_study_ends_soon_with_all_its_processes(number: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "lib.commands.study", "--only", "dsm/table1", "--results"]
+    command = [sys.executable, "-m", "lib.commands", "study", "--only", "dsm/table1", "--results"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     main = subprocess.Popen(
         [*command, str(tmp_path)],

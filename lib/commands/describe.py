@@ -1,4 +1,4 @@
-"""Descriptors for other pipelines, ``python -m lib.commands.describe``.
+"""Descriptors for other pipelines, ``python -m lib.commands describe``.
 
 ``folder IMAGES OUT --descriptor NAME`` describes and matches the images of a folder. It writes
 ``features.h5``, ``matches.h5`` and ``pairs.txt`` in hloc's layout, and COLMAP's ``database.db``.
@@ -8,7 +8,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -19,7 +18,7 @@ import faiss
 import torch
 from torch import nn
 
-from lib.commands.options import exit_status, positive
+from lib.commands.options import exit_status, positive, stated
 from lib.features import files, networks
 from lib.features.detectors import Detector
 from lib.features.folder import Settings, describe_and_match, stated_camera
@@ -32,7 +31,9 @@ Chosen = TypeVar("Chosen", Detector, Settings)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.commands describe", description=__doc__.splitlines()[0]
+    )
     commands = parser.add_subparsers(required=True)
 
     folder = commands.add_parser("folder", help="describe and match the images of a folder")
@@ -55,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--ratio", type=float, help="to the second-nearest (default: %(default)s)")
     add("--one-way", dest="mutual", action="store_false", help="nearest neighbours need not be mutual")
     add("--one-camera", action="store_true", help="one camera took all images")
-    add("--camera", metavar="MODEL,PARAMETERS", help="known, as COLMAP has it; or a file of K, 3×3")
+    text = "known, as COLMAP has it; or a file of K, 3×3"
+    add("--camera", type=stated, metavar="MODEL,PARAMETERS", help=text)
     add("--strict", action="store_true", help="refuse what would be set aside")
     add("--threads", type=positive, metavar="N", help="of the processor (default: all)")
     folder.set_defaults(run=_folder, **asdict(Detector()), **asdict(Settings()))
@@ -137,7 +139,3 @@ def _export(options: argparse.Namespace) -> None:
     write_bytes(options.out / networks.CARD, networks.card(network, run, options.terms).encode())
     write_bytes(options.out / networks.RECORD, options.trained.read_bytes())
     print(f"{options.out}: {networks.WEIGHTS}, {networks.CARD}, {networks.RECORD}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

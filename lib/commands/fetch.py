@@ -1,13 +1,12 @@
 """Fetch UBC PhotoTour (Brown, Hua and Winder, PAMI 2011), or the photographs of the study's places.
 
-``python -m lib.commands.fetch DIR`` makes DIR/liberty, DIR/notredame and DIR/yosemite as
+``python -m lib.commands fetch DIR`` makes DIR/liberty, DIR/notredame and DIR/yosemite as
 `lib.data.phototour` reads them, each verified and complete. With ``--places`` it makes DIR/scenes.json
 and a folder a scene, as `lib.data.scenes` reads them, and prints whose the photographs are and under
 which licences. Rerun the command to resume after a stop.
 """
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -32,7 +31,9 @@ def main(
     scenes = public_scenes() if scenes is None else scenes
     places = dict.fromkeys(scene.place for scene in scenes)
     evidence = dict.fromkeys(scene.place for scene in scenes if scene.evidence)
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.commands fetch", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("folder", type=Path, metavar="DIR", help="where all goes; made if missing")
     what = parser.add_mutually_exclusive_group().add_argument
     known = f"which sets, of {', '.join(counts)} (default: all)"
@@ -59,7 +60,3 @@ def main(
             write_roles(options.folder, scenes)
 
     return exit_status(parser, arguments, run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

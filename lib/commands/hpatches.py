@@ -1,4 +1,4 @@
-"""HPatches, ``python -m lib.commands.hpatches``: cut patches, describe them, score descriptors.
+"""HPatches, ``python -m lib.commands hpatches``: cut patches, describe them, score descriptors.
 
 ``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
 ``describe DATA OUT --descriptor NAME`` writes descriptors in the benchmark's CSV layout. NAME is a
@@ -11,7 +11,6 @@ DATA contains ``hpatches-release`` and the benchmark's ``tasks``.
 import argparse
 import json
 import re
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -36,7 +35,9 @@ AMOUNTS = {"pairs": 200_000, "queries": 10_000, "distractors": 20_000, "seed": 0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.commands hpatches", description=__doc__.splitlines()[0]
+    )
     commands = parser.add_subparsers(required=True)
 
     build = commands.add_parser("build", help="patches and tasks from homography sequences")
@@ -105,7 +106,3 @@ def _score(options: argparse.Namespace) -> None:
         print(f"ties decide {tied:.2f} points of retrieval, where the benchmark ranks views first")
     if options.json:
         write_bytes(options.json, (json.dumps(numbers, indent=1) + "\n").encode())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -34,10 +34,10 @@ def exit_status(
         return 1
 
 
-def folder(text: str) -> str:
-    """Return the folder that an option names. Reject an empty text, e.g. of an unset variable."""
+def stated(text: str) -> str:
+    """Return the text of an option. Reject an empty one, e.g. of an unset variable."""
     if not text:
-        raise ValueError
+        raise argparse.ArgumentTypeError("it is empty")
     return text
 
 
@@ -61,7 +61,7 @@ def add_study_options(
     text = "size (default: quick)"
     parser.add_argument("--profile", default="quick", choices=list(profiles), help=text)
     data = parser.add_mutually_exclusive_group().add_argument
-    sets = {"type": folder, "metavar": "DIR"}
+    sets = {"type": stated, "metavar": "DIR"}
     data("--data", help="folder with liberty, notredame and yosemite as downloaded", **sets)
     data("--places", help="folder of multi-view photographs, a folder a scene", **sets)
     add = parser.add_argument

@@ -1,19 +1,18 @@
 """Search methods' learning rates on the reserve, and put the searches on record.
 
-``.venv/bin/python -m lib.commands.search`` makes the searches that the notebooks' `runs` cells need and
+``.venv/bin/python -m lib.commands search`` makes the searches that the notebooks' `runs` cells need and
 that are not on record; ``--methods`` names others. ``--rates`` adds rates. While the best rate is at an
 end of those tried, the search goes on there. No set that a table uses is looked at.
 """
 
 import argparse
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from lib.commands.options import add_study_options, check_device, data_of, exit_status
-from lib.files import ended_cleanly, write_bytes
+from lib.files import write_bytes
 from lib.profiles import PROFILES
 from lib.recipes import Recipe
 from lib.study import planning, searches
@@ -23,7 +22,9 @@ from lib.study.runs import Study, open_study
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Search the methods that the command line names and return the exit status of `exit_status`."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.commands search", description=__doc__.splitlines()[0]
+    )
     sized = [name for name, profile in PROFILES.items() if profile.search]
     add_study_options(parser, "where the runs go", sized)
     text = "methods to search, anew if need be (default: those without a search on record)"
@@ -128,9 +129,3 @@ def _search_one(study: Study, name: str, known: Mapping[str, Recipe], rates: Seq
     record(study, rows)
     means = rows.groupby("rate")["fpr95"].mean().round(4)
     print(f"{name}: {means.to_dict()} best: {means.idxmin()}", flush=True)
-
-
-if __name__ == "__main__":
-    # On SIGTERM everything unwinds, as on Ctrl-C.
-    with ended_cleanly():
-        sys.exit(main())

@@ -1,6 +1,6 @@
 """Run the whole study: make missing runs, execute the notebooks and build the report.
 
-``run_all.sh`` creates the environment and passes its options to ``python -m lib.commands.study``.
+``run_all.sh`` creates the environment and passes its options to ``python -m lib.commands study``.
 """
 
 import argparse
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.commands.options import add_study_options, check_device, data_of, exit_status
-from lib.files import ended_cleanly
+from lib.commands.options import add_study_options, check_device, data_of, exit_status, stated
 from lib.study import planning
 from lib.study.planning import Planned
 from lib.study.requests import Request
@@ -43,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--plan", action="store_true", help="print what would be run, hours and disk, and stop")
     add("--only", default="*", metavar="PATTERN", help="notebooks by name, e.g. 'adasample/*'")
     add_study_options(parser, "where runs, tables and the report go")
-    add("--cluster", metavar="ADDRESS", help="of a Dask scheduler, whose workers do the runs")
+    text = "of a Dask scheduler, whose workers do the runs"
+    add("--cluster", type=stated, metavar="ADDRESS", help=text)
     add = partial(parser.add_mutually_exclusive_group().add_argument, action="store_true")
     add("--cached", help="render the evidence on record, train nothing")
     add("--train-only", help="train and evaluate, execute no notebook")
@@ -286,9 +286,3 @@ def _ended(failures: Failures) -> int:
     for name, why in failures:
         print(f"FAILED {name}: {why}", file=sys.stderr)
     return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    # On SIGTERM everything unwinds, as on Ctrl-C.
-    with ended_cleanly():
-        sys.exit(main())

@@ -499,7 +499,7 @@ class Study:
     def _search_command(self) -> str:
         kind, _, folder = self.data.partition(":")
         where = f" --{kind} {folder}" if folder else ""
-        return f".venv/bin/python -m lib.commands.search --profile {self.profile.name}{where}"
+        return f".venv/bin/python -m lib.commands search --profile {self.profile.name}{where}"
 
     def _by_rate(self, method: str) -> pd.Series:
         return searches.by_rate(self.searches, method, self._search_command)
