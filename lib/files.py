@@ -46,6 +46,24 @@ def explained_errors(path: Path) -> Iterator[None]:
         raise OSError(error.errno, f"{_REFUSAL} {path}: {advice}") from error
 
 
+def check_room(path: Path, size: int) -> None:
+    """Refuse to begin a file for which the disk has no room.
+
+    HDF5 ends the whole process, without a word, if the disk fills up while it closes a file.
+
+    Args:
+        path: the file; its folder exists.
+        size: bytes that it will take at most.
+
+    Raises:
+        OSError: with the number `errno.ENOSPC`; the message says what to do.
+    """
+    free = shutil.disk_usage(path.parent).free
+    if free < size:
+        room = f"it may take {size / 1e6:.3g} MB, {free / 1e6:.3g} MB are free"
+        raise OSError(errno.ENOSPC, f"{_REFUSAL} {path}: {room}: make room and run again")
+
+
 @contextlib.contextmanager
 def ended_cleanly() -> Iterator[None]:
     """Make SIGTERM end the block as an exception does, unless SIGTERM already has a handler."""

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import cv2
 import h5py
@@ -340,6 +341,30 @@ def test_a_damaged_part_is_set_aside_and_its_image_described_anew(
     assert (tmp_path / "again" / "features.h5").read_bytes() == (out / "features.h5").read_bytes()
 
 
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_full_disk_is_said_before_a_file_is_begun_and_the_command_goes_on_later(
+    images: Path,
+    out: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    written: int,
+) -> None:
+    options = ["--descriptor", "sift", "--most", "150", "--ratio", "0.9"]
+    argv = ["folder", str(images), str(tmp_path / "again"), *options]
+    free = iter([10**9] * written + [1000])
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
+        assert command.main(argv) == 1
+    name = ["features.h5", "matches.h5", "database.db"][written]
+    stderr = capsys.readouterr().err
+    assert f"cannot write {tmp_path / 'again' / name}: it may take " in stderr
+    assert stderr.endswith(" MB, 0.001 MB are free: make room and run again\n")
+    assert command.main(argv) == 0
+    for name in ("features.h5", "matches.h5"):
+        assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
+
+
 def stop_now(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -481,7 +506,6 @@ def test_names_with_spaces_and_dots_are_read_from_a_file_of_pairs(tmp_path: Path
     "options",
     [
         *("--ratio 1.5", "--one-camera", "--camera X,1,1,1", "--contrast nan"),
-        *("--camera PINHOLE,nan,nan,nan,nan", "--camera=", "--camera PINHOLE"),
         *(f"--magnification {value}" for value in (0, -5, "nan")),
         *(f"--longest-side {value}" for value in (0, -1)),
     ],

@@ -30,12 +30,12 @@ from lib.features.files import FEATURES, MATCHES, PAIRS, Pairs
 from lib.features.matches import RATIO, match, similarity
 from lib.features.networks import describe, own_magnification
 from lib.features.patches import Describe, Features
-from lib.files import is_hidden, locked, replacing, set_aside, sha256, write_bytes
+from lib.files import check_room, is_hidden, locked, replacing, set_aside, sha256, write_bytes
 
 # File of an output folder's settings and images; folder with an unfinished one's features.
 STATE, PARTS = "describe.json", "parts"
-# Bytes of a SHA-256.
-_DIGEST = 32
+# Bytes of a SHA-256; and of a pair's group in a file of matches, besides its numbers.
+_DIGEST, _PAIR = 32, 4096
 # Magnifications: below the first, patches show little but blur; above the second, the whole image.
 _NARROW, _WIDEST = 3, 100
 # EXIF orientations by the operations that turn the stored pixels upright, applied in this order.
@@ -134,6 +134,9 @@ def describe_and_match(
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
         files.write_pairs(out / PAIRS, matched)
+        # The database has keypoints and matches, and no descriptors.
+        written = sum((out / name).stat().st_size for name in (FEATURES, MATCHES))
+        check_room(out / files.DATABASE, written)
         files.write_database(out, images, matched, settings.one_camera, camera)
         shutil.rmtree(out / PARTS)
     log(f"{out} is written: {len(sizes) - len(problems)} images described, {len(matched)} pairs matched")
@@ -289,6 +292,7 @@ def _write_features(
             parts[name] = part
         except ValueError as error:
             problems[name] = str(error).removeprefix(f"{images / name} ")
+    check_room(out / FEATURES, sum(part.stat().st_size for part in parts.values()))
     with replacing(out / FEATURES) as half, h5py.File(half, "w") as file:
         for name, part in parts.items():
             with h5py.File(io.BytesIO(_kept(part))) as stored:
@@ -329,6 +333,10 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
 
 def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:
     """Write the matches file of all pairs, from the features file."""
+    with h5py.File(out / FEATURES) as described:
+        keypoints = {name: len(described[name]["scores"]) for pair in pairs for name in pair}
+    numbers = sum(2 * keypoints[name] for name, _ in pairs)
+    check_room(out / MATCHES, 4 * numbers + _PAIR * len(pairs))
     with (
         h5py.File(out / FEATURES) as described,
         replacing(out / MATCHES) as half,
