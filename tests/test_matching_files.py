@@ -506,6 +506,7 @@ def test_names_with_spaces_and_dots_are_read_from_a_file_of_pairs(tmp_path: Path
     "options",
     [
         *("--ratio 1.5", "--one-camera", "--camera X,1,1,1", "--contrast nan"),
+        *("--camera PINHOLE,nan,nan,nan,nan", "--camera PINHOLE"),
         *(f"--magnification {value}" for value in (0, -5, "nan")),
         *(f"--longest-side {value}" for value in (0, -1)),
     ],
