@@ -295,6 +295,8 @@ def test_runs_on_photographs_that_are_not_here_say_what_to_do() -> None:
         ({"results": ""}, "results is a text"),
         ({"results": "results/reference"}, "names the committed reference"),
         ({"results": "README.md"}, "is no folder"),
+        ({"results": "/dev/null"}, "is no folder"),
+        ({"results": "README.md/a/b"}, "is no folder"),
         ({"seeds": []}, "seeds is a list"),
         ({"seeds": [1, 1]}, "seeds is a list"),
         ({"seeds": [True]}, "seeds is a list"),

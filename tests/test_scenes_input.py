@@ -68,6 +68,19 @@ def test_places_that_contradict_themselves_are_refused(tmp_path: Path, roles: di
 
 
 @pytest.mark.parametrize(
+    ("places", "roles"),
+    [({"castle": "castle"}, ["castle"]), ({"castle": ["castle"]}, "castle")],
+)
+def test_a_name_in_place_of_a_list_of_names_is_not_read_letter_by_letter(
+    tmp_path: Path, places: dict, roles: object
+) -> None:
+    write_roles(write_noise(tmp_path, "castle", *"castle"), places, train_and_test=roles)
+    with pytest.raises(ValueError, match="names stand in a list") as refused:
+        read_places(tmp_path)
+    assert '["castle"]' in str(refused.value)
+
+
+@pytest.mark.parametrize(
     "name", ["<img src=x onerror=alert(1)>", "../../../escaped", ".hidden", "a\nb", ""]
 )
 @pytest.mark.parametrize("kind", ["place", "scene"])

@@ -701,7 +701,7 @@ def _open(
     made = ROOT / ("results" if reading else results) / profile
     if not reading and made.is_relative_to(REFERENCE):
         raise ValueError(f"results names the committed reference, {REFERENCE.relative_to(ROOT)}")
-    if any(folder.exists() and not folder.is_dir() for folder in (made, made.parent)):
+    if any(folder.exists() and not folder.is_dir() for folder in (made, *made.parents)):
         raise ValueError(f"results = {results!r} is no folder")
     reference = Reference(REFERENCE / profile)
     recorded = reference.recorded(data)

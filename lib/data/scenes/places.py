@@ -80,6 +80,9 @@ def read_places(folder: Path) -> Places:
     try:
         if file.is_file():
             held = json.loads(file.read_text(encoding="utf-8"))
+        lists = [*held["places"].values(), *(held.get(role, []) for role in ROLES)]
+        if text := next((names for names in lists if not isinstance(names, list)), None):
+            raise ValueError(f"names stand in a list, [{json.dumps(text)}]")
         scenes = {place: tuple(names) for place, names in held["places"].items()}
         roles = [tuple(held.get(role, ())) for role in ROLES]
         named = [folder / scene for scene in chain(*scenes.values())]
