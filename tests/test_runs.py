@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from small_study import SMALL, make_one, name_of, open_small, requests_of
 
 from lib import training
@@ -334,6 +335,26 @@ def test_a_request_is_refused_in_one_line(study: Study, call: Mapping, said: str
     with pytest.raises(Refused) as refused:
         study.runs(**call)
     assert said in str(refused.value)
+
+
+class Executing:
+    """An object whose unpickling writes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return Path.write_text, (self.path, "")
+
+
+def test_a_checkpoint_that_would_run_code_is_refused_before_sets_are_made(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.save({"state_dict": Executing(tmp_path / "run")}, tmp_path / "evil.pth")
+    monkeypatch.delattr(Study, "make")
+    with pytest.raises(Refused, match=r"evil\.pth was refused for safety"):
+        study.runs(checkpoints=[tmp_path / "evil.pth"], measures=["fpr95"])
+    assert not (tmp_path / "run").exists()
 
 
 def a_mean(values: list[float], measure: str = "fpr95", method: str = "a") -> pd.DataFrame:

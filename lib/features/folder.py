@@ -100,8 +100,11 @@ def describe_and_match(
         raise FileExistsError(f"{out} is there already: name a folder that is not, or remove it")
     if settings.magnification is None:
         settings = replace(settings, magnification=own_magnification(descriptor))
+    side = settings.longest_side
     allowed = {
-        f"longest side must be {SMALLEST_SIDE} or more": settings.longest_side >= SMALLEST_SIDE,
+        f"longest side must be a whole number, {SMALLEST_SIDE} or more": (
+            isinstance(side, int) and side >= SMALLEST_SIDE
+        ),
         f"magnification must be above 0, {_WIDEST} at most": 0 < settings.magnification <= _WIDEST,
         "ratio must be above 0, 1 at most": 0 < settings.ratio <= 1,
         "contrast must be 0 or more": detector.contrast >= 0,

@@ -53,14 +53,23 @@ def published(checkpoints: Sequence[str | Path]) -> list[Described]:
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: two files have one name, or a text is given in place of a list of texts.
+        ValueError: a file is no such network, or loading it could execute something; two files have one
+            name; or a text is given in place of a list of texts.
     """
+    # Imported here, since kornia takes seconds.
+    from lib.models import exported
+    from lib.models import published as published_networks
+
     if isinstance(checkpoints, str | Path):
         raise ValueError(f"checkpoints is a list of files: give [{str(checkpoints)!r}]")
     described: dict[str, Described] = {}
     for path in (Path(path).expanduser().resolve() for path in checkpoints):
         model, name, method, train_sets = "published", path.stem, path.stem, []
-        if path.suffix == ".safetensors":
+        # Loaded before anything is made for its measures.
+        if path.suffix != ".safetensors":
+            published_networks.load(path)
+        else:
+            exported.load(path)
             model, name = "exported", path.parent.name
             method = RECIPES[name].label if name in RECIPES else name
             with safe_open(path, "np") as file:

@@ -5,7 +5,8 @@ size, the content of the train set, the seed, and `NUMERICS` of `lib.training`. 
 kept stages and followed sets are not part of it, and neither is the device, which is only recorded.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from lib.benchmarks import MEASURES
@@ -28,6 +29,20 @@ class Refused(ValueError):
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Refuse what the block finds wrong with a reader's own files and settings: a notebook then shows
+    the reason in one line.
+
+    Raises:
+        Refused: the block raised an OSError or a ValueError, whose text it has.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise Refused(f"This notebook's first cell: {error}") from None
 
 
 @dataclass(frozen=True)
