@@ -129,7 +129,7 @@ def test_a_wrong_delimiter_gives_a_short_error(
     (line,) = capsys.readouterr().err.splitlines()
     assert str(described / "i_one") in line
     assert line.endswith("; or name another delimiter")
-    assert len(line) < len(str(described)) + 150
+    assert len(line) < len(str(described)) + 180
 
 
 def scores(data: Path, folder: Path, tmp_path: Path, *options: str) -> dict[str, float]:

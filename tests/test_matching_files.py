@@ -194,6 +194,28 @@ def test_an_attempt_without_a_model_leaves_no_files(images: Path, tmp_path: Path
         assert sorted(path.name for path in out.iterdir()) == before
 
 
+def test_photographs_of_one_plane_are_told_from_ones_that_do_not_match(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plane").mkdir()
+    (tmp_path / "different").mkdir()
+    for number in range(3):
+        turned = cv2.getRotationMatrix2D((200, 200), 7 * number, 1 + number / 20)
+        view = cv2.warpAffine(texture(size=400), turned, (400, 400))[80:320, 60:340]
+        Image.fromarray(view).save(tmp_path / "plane" / f"{number}.png")
+        noise = np.random.default_rng(number).integers(0, 256, (200, 300), np.uint8)
+        Image.fromarray(cv2.blur(noise, (5, 5))).save(tmp_path / "different" / f"{number}.png")
+    why = {
+        "plane": "one homography explains the matches of each pair",
+        "different": "no two images have matches",
+    }
+    for name, words in why.items():
+        images, out = tmp_path / name, tmp_path / f"{name}_out"
+        assert command.main(["folder", str(images), str(out), "--descriptor", "sift"]) == 0
+        assert command.main(["model", str(images), str(out)]) == 1
+        assert f"{out}: {words}" in capsys.readouterr().err
+
+
 @pytest.fixture
 def mixed(images: Path, tmp_path: Path) -> tuple[Path, list[str], list[str]]:
     """A folder such as people have, the names of its usable files and of its unusable ones."""

@@ -123,7 +123,7 @@ def _model(options: argparse.Namespace) -> None:
     database, models = options.out / files.DATABASE, options.out / "models"
     models = files.sparse_models(database, options.images, models, keep_cameras=keeps)
     if not models:
-        raise ValueError(f"{options.out}: no two images could be put together; match more of them")
+        raise ValueError(f"{options.out}: {files.why_no_model(database)}")
     folder, model = models[0]
     print(f"{folder}, the largest of {len(models)}\n{model.summary()}")
     for name, length in files.implausible_focal_lengths(model).items():

@@ -29,6 +29,12 @@ Pairs = Sequence[tuple[str, str]]
 _BITS = "bits"
 # Formats that COLMAP is known to read; others are tested by decoding the file.
 _READ = ("JPEG", "MPO", "PNG")
+# Pairs of images from which no depth follows.
+_WITHOUT_DEPTH = (
+    pycolmap.TwoViewGeometryConfiguration.PLANAR,
+    pycolmap.TwoViewGeometryConfiguration.PANORAMIC,
+    pycolmap.TwoViewGeometryConfiguration.PLANAR_OR_PANORAMIC,
+)
 # Plausible focal lengths, in longest sides of the image: from a fisheye lens to a lens for wildlife.
 _PLAUSIBLE = (0.25, 10.0)
 
@@ -234,6 +240,21 @@ def sparse_models(
             models.rename(out)
     models = [(folder, pycolmap.Reconstruction(folder)) for folder in sorted(out.glob("*"))]
     return sorted(models, key=lambda m: (-m[1].num_reg_images(), -m[1].num_points3D()))
+
+
+def why_no_model(database: Path) -> str:
+    """Say why no model could be made of a database whose matches are verified."""
+    with pycolmap.Database.open(database) as opened:
+        _, geometries = opened.read_two_view_geometries()
+    kinds = [geometry.config for geometry in geometries if len(geometry.inlier_matches)]
+    if not kinds:
+        return "no two images have matches that one camera's motion explains; match more of them"
+    if all(kind in _WITHOUT_DEPTH for kind in kinds):
+        return (
+            f"one homography explains the matches of each pair ({len(kinds)} in all): a plane, or "
+            "a camera that only turned, has no depth; take photographs from other places"
+        )
+    return "no two images could be put together; match more of them"
 
 
 def implausible_focal_lengths(model: pycolmap.Reconstruction) -> dict[str, float]:

@@ -42,9 +42,10 @@ def check(descriptors: np.ndarray, sequences: Sequences[Sequence]) -> None:
     wrong = np.argwhere(~((highest > 0) & (highest < np.inf)))
     if len(wrong):
         sequence, file, patch = _place(*wrong[0], sequences)
-        raise ValueError(
-            f"descriptor of {sequence}, {file}, patch {patch} has NaN, infinity or zero norm"
-        )
+        what = "has a number that is not finite"
+        if highest[tuple(wrong[0])] == 0:
+            what = "is zero in all dimensions and so has no direction"
+        raise ValueError(f"the descriptor of {sequence}, {file}, patch {patch} {what}")
 
 
 def _place(file: int, patch: int, sequences: Sequences[Sequence]) -> tuple[str, str, int]:
