@@ -40,7 +40,7 @@ _SAME_SHAPE = 0.01
 MOST_CLASSES = 3662
 # How much of each place is matched, so that a run that is tested on all ten places describes 200,000
 # keypoints in place of 745,000. Fewer photographs leave few pairs.
-MOST_IMAGES, MOST_KEYPOINTS = 10, 2000
+MOST_IMAGES, MOST_KEYPOINTS = 10, 1000
 _CAMERA = ".camera"
 _TABLES = Path(__file__).parent
 
