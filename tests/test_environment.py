@@ -99,7 +99,9 @@ def test_files_modules_and_headings_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     links = {link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")}
     paths = {page.parent / link for link in links}
-    paths |= {ROOT / f"{name.replace('.', '/')}.py" for name in re.findall(r"-m (lib[\w.]+)", text)}
+    paths |= {
+        ROOT / "lib/commands" / f"{name}.py" for name in re.findall(r"-m lib\.commands (\w+)", text)
+    }
     assert [str(path) for path in sorted(paths) if not path.exists()] == []
     for name, anchor in re.findall(r"\]\(([\w/.]*\.md)?#([\w-]+)\)", text):
         linked = ((page.parent / name) if name else page).read_text(encoding="utf-8")

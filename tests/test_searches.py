@@ -103,7 +103,7 @@ def test_a_family_without_all_its_searches_or_a_rate_not_tried_is_refused() -> N
 
 def test_a_missing_search_names_the_command_that_makes_it() -> None:
     study = with_searches(a_search({1.0: 5.0}))
-    with pytest.raises(NoSearch, match=r'lib\.commands\.search --profile quick --methods "dsm_aug"'):
+    with pytest.raises(NoSearch, match=r'lib\.commands search --profile quick --methods "dsm_aug"'):
         study.rate("dsm_aug")
 
 
