@@ -208,6 +208,45 @@ def test_the_reference_holds_the_same_numbers_as_the_runs(
     assert set(pd.read_csv(folder / "sets.csv")["role"]) >= {"train_and_test", "reserve"}
 
 
+def test_a_reference_grows_by_what_was_made_and_keeps_the_rest(
+    study: Study, runs: Runs, tmp_path: Path
+) -> None:
+    folder = tmp_path / "reference"
+    at_once = replace(study, reference=Reference(tmp_path / "at_once"))
+    grown = replace(study, reference=Reference(folder), reading=True)
+    options = {"seeds": [0], "probes": ["triplets_in_batch"]}
+    first = merged(requests_of(study, ["hardnet"], **options), study.source)
+    both = merged(requests_of(study, ["hardnet", "hardnet_gen"], **options), study.source)
+    reference.write_reference([(at_once, both)])
+
+    assert reference.extend_reference([(grown, first)]) == 1
+    # Each call reads what the one before wrote, as another process does.
+    grown = replace(grown, reference=Reference(folder))
+    assert reference.extend_reference([(grown, both)]) == 1
+    for table in ("metrics", "runs", "sets"):
+        held, expected = (pd.read_csv(path / f"{table}.csv") for path in (folder, tmp_path / "at_once"))
+        by = [column for column in held if column != "value"]
+        pd.testing.assert_frame_equal(*(t.sort_values(by, ignore_index=True) for t in (held, expected)))
+    assert len([*(folder / "arrays").iterdir()]) == 2
+
+    # What was not made is left out, and nothing is written twice.
+    grown = replace(grown, reference=Reference(folder))
+    more = merged(requests_of(study, ["hardnet", "sosnet_aug"], seeds=[0]), study.source)
+    assert reference.extend_reference([(grown, more)]) == 0
+
+
+def test_a_run_with_more_measures_replaces_its_rows(study: Study, runs: Runs, tmp_path: Path) -> None:
+    few = merged(requests_of(study, ["hardnet"], seeds=[0]), study.source)
+    more = merged(requests_of(study, ["hardnet"], seeds=[0], probes=["triplets_in_batch"]), study.source)
+    assert few.keys() == more.keys()
+    for asked in (few, more):
+        grown = replace(study, reference=Reference(tmp_path), reading=True)
+        assert reference.extend_reference([(grown, asked)]) == 1
+    assert sorted(pd.read_csv(tmp_path / "runs.csv")["run"]) == sorted(few)
+    [*arrays] = (tmp_path / "arrays").iterdir()
+    assert len(arrays) == 1
+
+
 def test_other_data_keep_their_rows_when_the_reference_is_written(
     study: Study, runs: Runs, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
@@ -49,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--train-only", help="train and evaluate, execute no notebook")
     text = "write the reference of this profile anew, and the outputs of the notebooks that show it"
     add("--update-reference", help=text)
+    text = "train what the reference of this profile lacks and add it, also if stopped before the end"
+    add("--extend-reference", help=text)
     return exit_status(parser, arguments, _run)
 
 
@@ -69,6 +73,8 @@ def _run(options: argparse.Namespace) -> int:
         jobs=options.jobs,
         address=options.cluster,
     )
+    if options.extend_reference:
+        return _extend_reference(replace(study, reading=True), options.only)
     planned, failures = _planned(study, options.only)
     asked = planning.together(planned)
     if options.update_reference:
@@ -88,6 +94,28 @@ def _run(options: argparse.Namespace) -> int:
     if options.update_reference and not failures:
         _update_reference(study, asked, [notebook.name for notebook in planned])
     return _ended(failures)
+
+
+def _extend_reference(study: Study, pattern: str) -> int:
+    """Make what the reference lacks of the notebooks of a pattern, each run with all that any notebook
+    asks of it, since its weights are not kept for later; add to the reference what is made."""
+    from lib.study import reference
+
+    planned, failures = _planned(study, "*")
+    needed = planning.together([one for one in planned if fnmatch(one.name, pattern)])
+    names = {name for _, requests in needed for name in requests}
+    asked = []
+    for part, requests in _of_profile(study, planning.together(planned)):
+        asked.append((part, {name: requests[name] for name in requests.keys() & names}))
+    planning.one_name_each(asked)
+    print(study.heading)
+    try:
+        for part, requests in asked:
+            lacking = [request for name, request in requests.items() if not part.find(name, request)]
+            failures += part.make(lacking)
+    finally:
+        print(f"added to the reference: {reference.extend_reference(asked)} runs")
+    return _ended([(name, why) for name, why in failures if fnmatch(name, pattern)])
 
 
 def _planned(study: Study, pattern: str) -> tuple[list[Planned], Failures]:

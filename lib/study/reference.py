@@ -4,7 +4,7 @@ import fnmatch
 import json
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +38,55 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
         OSError: the folder cannot be written.
     """
     asked = list(asked)
+    for study, requests in asked:
+        for name, request in requests.items():
+            if study.find(name, request) is None:
+                raise ValueError(f"{request.title} is missing, so that the reference stays as it was")
+    written = {study.source.name for study, _ in asked}
+    _write(asked, lambda held: ~held["data"].isin(written))
+
+
+def extend_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> int:
+    """Add to the reference of a profile the runs that were made and that it lacks.
+
+    Args:
+        asked: studies of one profile, one for each data source, with what was asked of each.
+
+    Returns:
+        How many runs were added.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    added = []
+    for study, requests in asked:
+        new = {}
+        for name, request in requests.items():
+            if study.find(name, request, in_reference=True) is None and study.find(name, request):
+                new[name] = request
+        if new:
+            added.append((study, new))
+    if not added:
+        return 0
+    runs = {(study.source.name, name) for study, new in added for name in new}
+    names = {(study.source.name, test) for study, new in added for test in _named(study, new.values())}
+
+    def kept(held: pd.DataFrame) -> pd.Series:
+        # A run that was made again with more measures replaces its rows; sets have a row each.
+        column, replaced = ("run", runs) if "run" in held else ("name", names)
+        pairs = zip(held["data"], held[column], strict=True)
+        return pd.Series([pair not in replaced for pair in pairs], held.index, dtype=bool)
+
+    _write(added, kept)
+    return len(runs)
+
+
+def _write(
+    asked: Sequence[tuple[Study, Mapping[str, Request]]], kept: Callable[[pd.DataFrame], pd.Series]
+) -> None:
+    """Write runs that exist, below those rows of the reference that are kept."""
     reference = asked[0][0].reference
     folder = reference.folder
-    written = {study.source.name for study, _ in asked}
     numbers: list[dict[str, object]] = []
     runs: list[dict[str, object]] = []
     sets: list[dict[str, object]] = []
@@ -48,8 +94,6 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
     for study, requests in asked:
         for name, request in requests.items():
             run = study.find(name, request)
-            if run is None:
-                raise ValueError(f"{request.title} is missing, so that the reference stays as it was")
             numbers += _numbers(run, request, study.source)
             runs.append(
                 {
@@ -70,10 +114,9 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
         "sets": pd.DataFrame(sets, columns=["data", "name", "digest", "classes", "role"]),
     }
     if reference.exists:
-        # Other data keep their rows and arrays.
         for name, frame in frames.items():
             held = getattr(reference, name).reset_index(drop=True)
-            frames[name] = pd.concat([held[~held["data"].isin(written)], frame], ignore_index=True)
+            frames[name] = pd.concat([held[kept(held)], frame], ignore_index=True)
         for name in set(frames["runs"]["run"]) - arrays.keys():
             arrays[name] = reference.arrays_of(name)
     new = folder / "arrays.new"
@@ -111,11 +154,9 @@ def _arrays(run: Run, request: Request) -> dict[str, np.ndarray]:
 def _sets(study: Study, requests: Iterable[Request]) -> list[dict[str, object]]:
     """Return a row for each set that requests read, and for each set with a role of its own."""
     source = study.source
-    named = [*source.tested, *source.reserve]
-    named += [name for request in requests for name in request.sets]
     known = study.reference.sets.set_index(["data", "name"])["classes"] if study.reference.exists else {}
     rows = []
-    for name in dict.fromkeys(named):
+    for name in _named(study, requests):
         classes = known.get((source.name, name), "") if source.recorded else _classes(source, name)
         rows.append(
             {
@@ -127,6 +168,13 @@ def _sets(study: Study, requests: Iterable[Request]) -> list[dict[str, object]]:
             }
         )
     return rows
+
+
+def _named(study: Study, requests: Iterable[Request]) -> list[str]:
+    """Return the sets with a role and those that requests read, once each."""
+    named = [*study.source.tested, *study.source.reserve]
+    named += [name for request in requests for name in request.sets]
+    return list(dict.fromkeys(named))
 
 
 def _role(source: Source, name: str) -> str:
