@@ -19,12 +19,15 @@ class Search:
         budget: budget of a run; None is the profile's own.
         families: methods that take one rate, the median of their searches' best, unless another is
             clearly better (`lib.study.searches.family_rate`); the others take their own best.
+        inherited: whether a variant of a method takes its rate, unless the scale of what a step
+            minimises is another (`lib.study.searches.inherited_from`); if not, it has its own search.
     """
 
     rates: Mapping[str, tuple[float, ...]]
     seeds: tuple[int, ...]
     budget: Budget | None = None
     families: tuple[tuple[str, ...], ...] = ()
+    inherited: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,7 @@ HALF = replace(
         (0,),
         Budget(128, 128 * 100, 3),
         families=_FAMILIES,
+        inherited=True,
     ),
     precision="float32",
     threads=1,

@@ -12,10 +12,10 @@ from small_study import SMALL, open_small
 
 from lib.commands import search
 from lib.data.sources import Source, open_source
-from lib.profiles import Search
-from lib.recipes import RECIPES
+from lib.profiles import HALF, QUICK, Search
+from lib.recipes import COMPARED, RECIPES, part, shared, variants
 from lib.study import Study, open_study, searches
-from lib.study.searches import GRID, NoSearch
+from lib.study.searches import GRID, NoSearch, inherited_from
 
 RATES = {"sgd": (0.5, 1.0, 2.0), "adam": (0.001, 0.002)}
 
@@ -204,3 +204,28 @@ def test_a_search_goes_on_until_its_best_rate_is_within(
     )
     rows = search.search(open_small(tmp_path, profile), "hardnet", RECIPES["hardnet"])
     assert [*rows["rate"].unique()] == [1.0, 2.0, 5.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("base", "words", "changes", "giver"),
+    [
+        ("hynet_aug", "IN", {"model": {"norm": "in"}}, "hynet_aug"),
+        ("hynet_aug", "without R_L2", {"regularizers": ()}, "hynet_aug"),
+        ("hynet_aug, shared, Adam", "without R_L2", {"regularizers": ()}, "hynet_aug, shared, Adam"),
+        # The gradient is as long as the loss and the distance make it.
+        ("hynet_aug", "summed", {"reduction": "sum"}, None),
+        ("hardnet_aug", "margin 2", {"loss": {"margin": 2.0}}, None),
+        ("hardnet_aug", "squared distance", {"distance": {"power": 2}}, None),
+        # Adam's rates are no rates of SGD.
+        ("hardnet_aug", "Adam", {"optimizer": part("adam", lr=0.01)}, None),
+        # A member of a family has the family's.
+        ("hardnet_aug", "shared, SGD", {}, None),
+    ],
+)
+def test_a_variant_takes_its_methods_rate_unless_its_scale_is_another(
+    base: str, words: str, changes: dict, giver: str | None
+) -> None:
+    known = shared(COMPARED, "Adam") | RECIPES
+    [(name, recipe)] = variants((base, known[base]), {words: changes}).items()
+    assert inherited_from(name, recipe, HALF.search) == giver
+    assert inherited_from(name, recipe, QUICK.search) is None

@@ -396,13 +396,14 @@ class Study:
         if self.profile.search is None:
             return recipe
         schedule = None if "schedule" in recipe.fixed else self.profile.schedule
+        rate_of = recipe.rate_of or searches.inherited_from(name, recipe, self.profile.search)
         if "rate" in recipe.fixed:
             rate = recipe.optimizer.options["lr"]
         elif self.searched is None:
-            rate = self.rate(recipe.rate_of or name)
+            rate = self.rate(rate_of or name)
         else:
             rate = 1.0
-            if recipe.rate_of is None:
+            if rate_of is None:
                 self.searched[name] = recipe
         return at_rate(recipe, rate, schedule)
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from lib.data.sources import Source
 from lib.profiles import Profile, Search
-from lib.recipes import Recipe, at_rate
+from lib.recipes import RECIPES, Recipe, at_rate
 from lib.study.requests import Refused, Request
 
 MEASURES = ("fpr95", "descriptor_spread")
@@ -30,6 +30,10 @@ FAILED = 100.0
 CLEARLY = 0.15
 # The rates that a search can try: 1, 2 and 5 times powers of ten.
 GRID = [float(f"{first}e{power}") for power in range(-8, 4) for first in (1, 2, 5)]
+
+
+# The axes of a recipe that decide how long gradients are.
+_SCALE = ("distance", "loss", "reduction")
 
 
 class NoSearch(Refused):
@@ -107,6 +111,32 @@ def family_rate(rows: pd.DataFrame, method: str, family: Sequence[str], command:
     if everywhere and own[best] < (1 - CLEARLY) * own[common]:
         return best
     return common
+
+
+def inherited_from(name: str, recipe: Recipe, search: Search) -> str | None:
+    """Return the method whose rate a variant takes, or None if it has its own search.
+
+    "hynet_aug, IN" takes the rate of "hynet_aug", and "hynet_aug, L_B" does not: its loss is another, and
+    so is the length of its gradient.
+
+    Args:
+        name: the variant's name, which begins with that of a method in `lib.recipes.RECIPES`.
+        recipe: the variant.
+        search: whether variants inherit, and the families; a member has its family's rate.
+    """
+    base = name.rpartition(", ")[0]
+    method = RECIPES.get(name.partition(", ")[0])
+    if not search.inherited or not base or method is None:
+        return None
+    if any(name in family for family in search.families):
+        return None
+    if any(getattr(recipe, axis) != getattr(method, axis) for axis in _SCALE):
+        return None
+    if any(base in family for family in search.families):
+        return base
+    if base in RECIPES:
+        return base if recipe.optimizer == method.optimizer else None
+    return inherited_from(base, recipe, search)
 
 
 def first_rates(search: Search, recipe: Recipe) -> tuple[float, ...]:
