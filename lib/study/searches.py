@@ -116,8 +116,8 @@ def family_rate(rows: pd.DataFrame, method: str, family: Sequence[str], command:
 def inherited_from(name: str, recipe: Recipe, search: Search) -> str | None:
     """Return the method whose rate a variant takes, or None if it has its own search.
 
-    "hynet_aug, IN" takes the rate of "hynet_aug". "hynet_aug, L_B" does not: its loss is another, and so is
-    the length of its gradient.
+    "hynet_aug, IN" takes the rate of "hynet_aug". "hynet_aug, L_B" does not: its loss is another, and so
+    is the length of its gradient.
 
     Args:
         name: the variant's name, which begins with that of a method in `lib.recipes.RECIPES`.
