@@ -190,6 +190,62 @@ def test_comparisons_that_cannot_be_graded_say_why_or_stay_empty():
     assert graded_one(runs, over="spread", direction="not higher")["grade"] == ""
 
 
+def seeded(ratio: float, wider: float, seeds: int = 5, places: int = 8) -> pd.DataFrame:
+    """Return runs of several seeds at each place: m's values are about `ratio` times r's, and vary
+    `wider` times as much."""
+    draw = np.random.default_rng(3)
+    rows = []
+    for train in PLACES[:places]:
+        for test in ("one", "other"):
+            for seed in range(seeds):
+                rows.append(("r", train, test, seed, 5 + draw.normal(0, 0.2)))
+                rows.append(("m", train, test, seed, 5 * ratio + draw.normal(0, 0.2 * wider)))
+    columns = ["method", "train", "test", "seed", "value"]
+    return pd.DataFrame(rows, columns=columns).assign(measure="fpr95")
+
+
+@pytest.mark.parametrize(("wider", "expected"), [(0.4, AGREES), (1.0, UNCERTAIN), (3.0, CONTRADICTED)])
+def test_spreads_over_seeds_are_compared_by_the_ratio_of_standard_deviations(
+    wider: float, expected: str
+) -> None:
+    runs = seeded(1.0, wider)
+    row = graded_one(runs, over="spread", direction="not higher")
+    logarithms = []
+    for train in PLACES:
+        of_place = []
+        for test in ("one", "other"):
+            own = runs[(runs["train"] == train) & (runs["test"] == test)].groupby("method")["value"]
+            of_place.append(math.log(own.std()["m"] / own.std()["r"]))
+        logarithms.append(np.mean(of_place))
+    assert row["effect"] == pytest.approx(math.exp(np.mean(logarithms)))
+    low, high = stats.ttest_1samp(logarithms, 0).confidence_interval()
+    assert [row["low"], row["high"]] == pytest.approx([math.exp(low), math.exp(high)])
+    assert row["grade"] == expected
+
+
+def test_a_largest_gain_is_that_of_the_best_test_place_at_each_train_place() -> None:
+    runs = runs_with(0.9, 0.2)
+    best = literal_cells(runs).min(axis=1)
+    row = graded_one(runs, over="any")
+    assert row["effect"] == pytest.approx(math.exp(best.mean()))
+    assert row["effect"] < graded_one(runs)["effect"]
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(0.8, AGREES), (1.0, UNCERTAIN), (1.25, CONTRADICTED)])
+def test_the_papers_own_test_needs_five_sixths_of_the_cells_to_reject(
+    ratio: float, expected: str
+) -> None:
+    runs = seeded(ratio, 1.0, places=3)
+    row = graded_one(runs, over="significant")
+    rejected = []
+    for train in PLACES[:3]:
+        for test in ("one", "other"):
+            own = runs[(runs["train"] == train) & (runs["test"] == test)].set_index("method")["value"]
+            p = stats.mannwhitneyu(own["m"], own["r"], alternative="less", method="exact").pvalue
+            rejected.append(p <= 0.05)
+    assert (row["grade"], row["share"], row["places"]) == (expected, np.mean(rejected), 3)
+
+
 # --- sentences
 
 

@@ -213,6 +213,33 @@ def cells_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
     return apart.groupby("train").mean().T.groupby("test").mean().T
 
 
+def seeds_of(pair: pd.Series, name: str, runs: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
+    """Return a method's values of one row of `pairs` over seeds, by (train place, test place)."""
+    values = _values(runs, name, pair).T.groupby("test").mean().T
+    found = {}
+    for train, own in values.groupby("train"):
+        for test, column in own.items():
+            if column.notna().any():
+                found[train, test] = column.dropna().to_numpy()
+    return found
+
+
+def spreads_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return, laid out as `cells_of`, the logarithm of the ratio of the two methods' standard deviations
+    over seeds; NaN where one of them has a single seed."""
+    names = pair["method"], pair["rival"]
+    deviations = []
+    for name in names:
+        by_cell = {
+            cell: values.std(ddof=1)
+            for cell, values in seeds_of(pair, name, runs).items()
+            if len(values) > 1
+        }
+        deviations.append(pd.Series(by_cell, dtype=float))
+    apart = np.log(deviations[0] / deviations[1])
+    return apart.unstack() if len(apart) else pd.DataFrame(dtype=float)
+
+
 def _effect(pair: pd.Series, runs: pd.DataFrame, replicate: Sequence[str]) -> dict[str, object]:
     """Return the columns `EFFECT` of one row of `pairs`."""
     row = dict.fromkeys(EFFECT, np.nan) | {"n": 0, "printed": pair["printed_effect"]}

@@ -24,7 +24,12 @@ no effect
 
 "Not lower" and "not higher" agree if the interval excludes a loss of more than those bounds, and are
 contradicted if it lies wholly beyond them. "Each" and "most" need the mean on the sentence's side, and
-five sixths of the cells (train place, test place), or more than half of them.
+five sixths of the cells (train place, test place), or more than half of them. "Any" takes at each train
+place the cell that is most on the sentence's side.
+
+Two rules need several seeds at a place. "Spread" compares standard deviations over seeds, by logarithms.
+"Significant" is the papers' own test, Mann-Whitney's at 5%, in each cell: the sentence agrees if five
+sixths of the cells reject, and is contradicted if the opposite is significant in one of them (Holm).
 """
 
 import numpy as np
@@ -32,7 +37,17 @@ import pandas as pd
 from scipy import stats
 
 from lib.statistics import effect_by_place, holm, jackknife, places_needed, student_interval
-from lib.study.claims import ALIKE, cells_of, in_print, lacking, on_side, pairs, shown
+from lib.study.claims import (
+    ALIKE,
+    cells_of,
+    in_print,
+    lacking,
+    on_side,
+    pairs,
+    seeds_of,
+    shown,
+    spreads_of,
+)
 
 # From the worst to the best answer to a sentence with a side.
 GRADES = (
@@ -47,11 +62,12 @@ CONTRADICTED, EXCLUDED, NO_EFFECT, UNCERTAIN, OTHER_SIZE, AGREES = GRADES
 LEVEL = 0.05
 # Standard deviation of the logarithm of a printed FPR95, which is of a single run.
 PRINTED_SPREAD = 0.15
+# With fewer seeds a side, the exact test cannot reject at 5% with certainty to spare.
+_FEWEST_SEEDS = 4
 # Shares of the cells that a sentence needs on its side.
 CELLS = {"each": 5 / 6, "most": 1 / 2}
-# What a comparison is over if it has a rule here. "Spread", "optimum", "significant", "any" and a single
-# test set have none.
-RULED = ("mean", "best", "worst", *CELLS)
+# What a comparison is over if it has a rule here. "Optimum" and a single test set have none.
+RULED = ("mean", "best", "worst", "any", "spread", "significant", *CELLS)
 COLUMNS = ["grade", "effect", "low", "high", "places", "share", "other_low", "other_high"]
 COLUMNS += ["printed", "needed", "p_against", "missing"]
 
@@ -149,8 +165,12 @@ def _graded(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
     row["missing"] = lacking(pair, runs)
     if row["missing"] or pair["over"] not in RULED:
         return row
-    cells = cells_of(pair, runs)
+    if pair["over"] == "significant":
+        return row | _tested(pair, runs)
+    cells = spreads_of(pair, runs) if pair["over"] == "spread" else cells_of(pair, runs)
     by_place = effect_by_place(cells)
+    if pair["over"] == "any":
+        by_place = (cells.min if pair["direction"] == "lower" else cells.max)(axis=1).dropna()
     bound = float(pair["bound"] or 0)
     row |= {"effect": by_place.mean(), "places": len(by_place)}
     row["share"] = on_side(cells.stack().dropna() - bound, pair).mean()
@@ -173,6 +193,28 @@ def _graded(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
     return row
 
 
+def _tested(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
+    """Return the grade of a sentence about the papers' own test, and the share of cells that reject."""
+    side, other = ("less", "greater") if pair["direction"] == "lower" else ("greater", "less")
+    method, rival = (seeds_of(pair, name, runs) for name in (pair["method"], pair["rival"]))
+    p_values, against = [], []
+    for cell in method.keys() & rival.keys():
+        if min(len(method[cell]), len(rival[cell])) >= _FEWEST_SEEDS:
+            for alternative, found in ((side, p_values), (other, against)):
+                test = stats.mannwhitneyu(
+                    method[cell], rival[cell], alternative=alternative, method="exact"
+                )
+                found.append(test.pvalue)
+    if not p_values:
+        return {}
+    share = float((np.array(p_values) <= LEVEL).mean())
+    grade = AGREES if share >= CELLS["each"] else UNCERTAIN
+    if (holm(against) <= LEVEL).any():
+        grade = CONTRADICTED
+    places = len({train for train, _ in method})
+    return {"grade": grade, "share": share, "places": places, "p_against": float(holm(against).min())}
+
+
 def _printed(pair: pd.Series) -> tuple[float, float]:
     """Return the printed effect on the scale of ours, and its standard error."""
     printed = pair["printed_effect"]
@@ -180,7 +222,10 @@ def _printed(pair: pd.Series) -> tuple[float, float]:
         return np.nan, 0.0
     if pair["unit"] != "ratio":
         return printed, 0.0
-    columns = int(in_print(pair)[1].split(" of ")[1])
+    counted = in_print(pair)[1]
+    if not counted:
+        return np.log(printed), 0.0
+    columns = int(counted.split(" of ")[1])
     return np.log(printed), PRINTED_SPREAD / np.sqrt(columns)
 
 
