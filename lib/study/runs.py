@@ -204,7 +204,8 @@ class Study:
 
     def counted(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of runs without FPR95 on the places of the evidence where it counts for no
-        comparison: those on which HardTFeat, which nobody here trained, has less than 0.01%.
+        comparison: those on which HardTFeat, which nobody here trained, has less than 0.01%. An FPR95 of
+        0, which has no logarithm, becomes that of half a false positive.
 
         Which places these are was recorded before anything was trained there
         (``results/reference/places/counted.csv``), for random and for wide pairs.
@@ -214,7 +215,22 @@ class Study:
             *rule.index[rule["counts random"] == "no"],
             *(rule.index[rule["counts wide"] == "no"] + WIDE),
         ]
-        return runs[~((runs["measure"] == "fpr95") & runs["test"].isin(left_out))]
+        is_rate = runs["measure"] == "fpr95"
+        kept = runs[~(is_rate & runs["test"].isin(left_out))].copy()
+        none = (kept["measure"] == "fpr95") & (kept["value"] == 0)
+        kept.loc[none, "value"] = [self._half_a_pair(test) for test in kept.loc[none, "test"]]
+        return kept
+
+    def _half_a_pair(self, test: str) -> float:
+        """Return FPR95 in percent for no false positive on a set: (0 + ½) / (N + 1) of its N pairs."""
+        place = test.removesuffix(WIDE)
+        known = self.reference.sets if self.reference.exists else pd.DataFrame(columns=["data", "name"])
+        known = known[(known["data"] == self.source.name) & (known["name"] == place)]
+        if len(known) and known["classes"].iloc[0]:
+            classes = int(known["classes"].iloc[0])
+        else:
+            classes = len(np.unique(self.source.load(place).point_ids))
+        return 50 / (classes * (classes - 1) / 2 + 1)
 
     def seed_at(self, place: str, seed: int) -> int:
         """Return the seed of a run on a place: `seed` itself, or, where the replicate is the place, one
