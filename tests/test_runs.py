@@ -208,6 +208,19 @@ def test_the_reference_holds_the_same_numbers_as_the_runs(
     assert set(pd.read_csv(folder / "sets.csv")["role"]) >= {"train_and_test", "reserve"}
 
 
+def test_no_false_positive_counts_as_half_of_one(study: Study, runs: Runs) -> None:
+    rates = runs["measure"] == "fpr95"
+    none = runs.assign(value=runs["value"].mask(rates, 0.0))
+    counted = study.counted(none)
+    for test, own in counted[rates].groupby("test"):
+        points = len(np.unique(study.source.load(test).point_ids))
+        pairs = points * (points - 1) / 2
+        np.testing.assert_allclose(own["value"], 100 * 0.5 / (pairs + 1))
+    pd.testing.assert_frame_equal(counted[~rates], none[~rates])
+    some = runs[runs["value"] > 0]
+    pd.testing.assert_frame_equal(pd.DataFrame(study.counted(some)), pd.DataFrame(some))
+
+
 def test_a_reference_grows_by_what_was_made_and_keeps_the_rest(
     study: Study, runs: Runs, tmp_path: Path
 ) -> None:
@@ -311,7 +324,7 @@ def test_where_the_replicate_is_the_place_each_has_seeds_of_its_own(study: Study
 def test_fpr95_counts_on_places_where_hardtfeat_makes_mistakes() -> None:
     tests = ["poitiers", "poitiers-wide", "gustav", "poitiers-images", "banana"]
     measures = ["fpr95", "fpr95", "fpr95", "image_pairs.ap.3", "fpr95"]
-    runs = pd.DataFrame({"test": tests, "measure": measures})
+    runs = pd.DataFrame({"test": tests, "measure": measures, "value": 1.0})
     kept = open_study().counted(runs)
     assert kept["test"].tolist() == ["poitiers-wide", "gustav", "poitiers-images", "banana"]
 
