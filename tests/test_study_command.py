@@ -49,6 +49,11 @@ def test_the_reference_lies_within_its_own_repetition(planned: list[planning.Pla
     assert within == count != "0"
 
 
+def test_a_complete_reference_is_extended_by_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert study.main(["--extend-reference", "--only", "dsm/*"]) == 0
+    assert capsys.readouterr().out.endswith("added to the reference: 0 runs\n")
+
+
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--plan", "--only", "adasample/table*", "--results", str(tmp_path / "new")]
     assert study.main(options) == 0
