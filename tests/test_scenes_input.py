@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +13,9 @@ import numpy as np
 import pytest
 
 from lib.data.cameras import Camera, write_strecha_camera
-from lib.data.scenes.places import read_places
+from lib.data.scenes.places import image_files, read_places
 from lib.data.scenes.prepared import prepare, reconstruction
-from lib.data.sources import open_source
+from lib.data.sources import FREE_PLACES, open_source
 from lib.study.searches import pairs_of_sets
 
 SIZE = (64, 48)
@@ -150,6 +152,63 @@ def test_a_model_that_fits_its_images_is_used_unchanged(tmp_path: Path) -> None:
     model = reconstruction(scene, tmp_path)
     assert (model.num_reg_images(), model.num_points3D()) == (3, 4)
     assert model.compute_mean_reprojection_error() < 1e-3
+
+
+def renamed(images: list[Path]) -> None:
+    contents = [path.read_bytes() for path in images]
+    for path, content in zip(images, contents[1:] + contents[:1], strict=True):
+        path.write_bytes(content)
+
+
+def two_swapped(images: list[Path]) -> None:
+    renamed(images[2:4])
+
+
+def turned_over(images: list[Path]) -> None:
+    for path in images:
+        cv2.imwrite(str(path), cv2.imread(str(path))[::-1, ::-1])
+
+
+def cropped(images: list[Path]) -> None:
+    for path in images:
+        whole = cv2.imread(str(path))
+        height, width = whole.shape[:2]
+        inner = whole[height // 20 : -height // 20, width // 20 : -width // 20]
+        cv2.imwrite(str(path), cv2.resize(inner, (width, height)))
+
+
+@pytest.mark.parametrize("change", [None, renamed, two_swapped, turned_over, cropped])
+def test_a_model_of_other_pixels_is_refused_though_it_agrees_with_itself(
+    tmp_path: Path, change: Callable[[list[Path]], None] | None
+) -> None:
+    scene = tmp_path / "fruit"
+    shutil.copytree(FREE_PLACES / "banana", scene)
+    if change is None:
+        assert reconstruction(scene, tmp_path).num_reg_images() == 15
+        return
+    change(image_files(scene))
+    with pytest.raises(ValueError, match="is of other pixels") as refused:
+        reconstruction(scene, tmp_path)
+    assert str(scene / "sparse") in str(refused.value)
+
+
+def test_two_photographs_with_one_name_but_for_the_ending_are_refused(tmp_path: Path) -> None:
+    images = write_noise(tmp_path, "a") / "a" / "images"
+    shutil.copy(images / "0001.png", images / "0001.jpg")
+    with pytest.raises(ValueError, match="have one name but for endings"):
+        image_files(tmp_path / "a")
+    (images / "0001.jpg").unlink()
+    for name in ("b-1.png", "b_1.png"):
+        shutil.copy(images / "0001.png", images / name)
+    with pytest.raises(ValueError, match="have one name but for endings"):
+        image_files(tmp_path / "a")
+
+
+def test_a_place_with_the_name_of_one_in_the_repository_is_the_folders_own(tmp_path: Path) -> None:
+    root = write_noise(tmp_path, "conch", "castle")
+    source = open_source(f"places:{root}", tmp_path / "made")
+    for name in ("conch", "conch-wide", "conch-images"):
+        assert source.collection(name) is source.collection("castle")
 
 
 def test_of_several_models_the_one_with_most_images_is_used(tmp_path: Path) -> None:

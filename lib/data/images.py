@@ -18,6 +18,8 @@ MOST_PIXELS = 50_000_000
 _FEWEST_GREYS = 65
 # EXIF orientations of images whose pixels are stored turned or mirrored.
 _TURNED = range(2, 9)
+# Those by the operations that turn the stored pixels upright, applied in this order.
+TRANSPOSED, MIRRORED, FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
 
 
 def read_image(path: Path, header_only: bool = False) -> Image.Image:
@@ -100,18 +102,26 @@ def read_grey(
     with warnings.catch_warnings():
         # Pillow warns about large images; this function refuses even smaller ones.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        width, height = read_image(path, header_only=True).size
+        header = read_image(path, header_only=True)
+        width, height = header.size
+        # When it loads a TIFF, Pillow turns it and forgets the mark; OpenCV always turns it.
+        marked_tiff = header.format == "TIFF" and header.tag_v2.get(ExifTags.Base.Orientation) in _TURNED
         if width * height > most_pixels:
             most = f"more than {most_pixels / 1e6:g} megapixels"
             raise ValueError(f"{path} is {width} by {height} px, {most}")
         image = read_image(path)
+    if marked_tiff:
+        raise ValueError(
+            f"{path} is a TIFF marked as to be turned, which programs differ on: save it turned"
+        )
     if image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255:
         raise ValueError(f"{path} can be seen through in places: save it over a background")
-    if orientation == "refuse" and image.getexif().get(ExifTags.Base.Orientation) in _TURNED:
+    # Pillow also reads marks in XMP and in PNG's text, as COLMAP does, and OpenCV does not.
+    mark = image.getexif().get(ExifTags.Base.Orientation)
+    if orientation == "refuse" and mark in _TURNED:
         marked = f"{path} is marked by its camera as to be turned, which programs follow or not"
         raise ValueError(f"{marked}: take it as 'stored' (--as-stored), or save it turned")
-    flags = cv2.IMREAD_GRAYSCALE if orientation == "turned" else cv2.IMREAD_IGNORE_ORIENTATION
-    grey = decode_grey(path, flags | cv2.IMREAD_ANYDEPTH)
+    grey = decode_grey(path, cv2.IMREAD_IGNORE_ORIENTATION | cv2.IMREAD_ANYDEPTH)
     if grey is None:
         raise ValueError(f"{path} is of a kind that OpenCV does not read: save it as PNG")
     if grey.dtype == np.uint16:
@@ -121,4 +131,22 @@ def read_grey(
         grey = (grey >> 8).astype(np.uint8)
     if grey.dtype != np.uint8:
         raise ValueError(f"{path} holds numbers of {grey.dtype}: save it with 8 or 16 bits")
-    return grey if longest_side is None else reduced(grey, longest_side)
+    if longest_side is not None:
+        grey = reduced(grey, longest_side)
+    return turned(grey, mark) if orientation == "turned" else grey
+
+
+def turned(stored: np.ndarray, mark: int | None) -> np.ndarray:
+    """Turn stored pixels (H, W) upright.
+
+    Args:
+        stored: the pixels.
+        mark: EXIF's orientation, 1 to 8; None is 1.
+    """
+    if mark in TRANSPOSED:
+        stored = stored.T
+    if mark in MIRRORED:
+        stored = stored[:, ::-1]
+    if mark in FLIPPED:
+        stored = stored[::-1]
+    return np.ascontiguousarray(stored)

@@ -393,7 +393,8 @@ class Source:
         Raises:
             ValueError: the source has no such set.
         """
-        collections = (self.patches, *self.beside, *self.hpatches, *self.whole_images)
+        # Of two sets of one name, e.g. of a place that is also in the repository, the source's own.
+        collections = (*self.beside, self.patches, *self.hpatches, *self.whole_images)
         by_set = {own: collection for collection in collections for own in collection.names}
         if name not in by_set:
             raise ValueError(f"no set {name!r} in source {self.name}: choose from {', '.join(by_set)}")

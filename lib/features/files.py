@@ -110,7 +110,12 @@ def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
         ValueError: there is no pair, or lines lack two of the names; the message quotes these lines.
     """
     pairs, faults = {}, []
-    for line in filter(None, map(str.strip, path.read_text(encoding="utf-8").splitlines())):
+    try:
+        # With or without the mark that Windows' editors put first.
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8 ({error.reason}): save it so") from error
+    for line in filter(None, map(str.strip, text.splitlines())):
         # Any gap may be the one between the two names.
         splits = [(line[: gap.start()], line[gap.end() :]) for gap in re.finditer(r"\s+", line)]
         named = [tuple(Path(name).as_posix() for name in split) for split in splits]

@@ -23,7 +23,7 @@ from torch import nn
 from tqdm import tqdm
 
 from lib.data.colmap import DATABASE
-from lib.data.images import read_grey, read_image
+from lib.data.images import FLIPPED, MIRRORED, TRANSPOSED, read_grey, read_image
 from lib.features import files
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.files import FEATURES, MATCHES, PAIRS, Pairs
@@ -38,8 +38,6 @@ STATE, PARTS = "describe.json", "parts"
 _DIGEST, _PAIR = 32, 4096
 # Magnifications: below the first, patches show little but blur; above the second, the whole image.
 _NARROW, _WIDEST = 3, 100
-# EXIF orientations by the operations that turn the stored pixels upright, applied in this order.
-_TRANSPOSED, _MIRRORED, _FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
 # Pillow opens no larger image. Decoding one takes about 1 GB.
 MOST_PIXELS = 178_000_000
 
@@ -170,6 +168,9 @@ def photographs(
     sizes, groups = {}, {}
     for name in names:
         path, group = folder / name, files.group_of(name)
+        if not name.isprintable():
+            problems[ascii(name)] = "has a name that no file of pairs can hold: rename it"
+            continue
         # COLMAP names the mask of a.jpg a.jpg.png.
         if path.suffix.lower() == ".png" and path.stem in masked:
             problems[name] = f"has the name of a mask of {masked[path.stem]}"
@@ -322,11 +323,11 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     if not len(described):
         raise ValueError("has no keypoints")
     size, maps = described.size, described.maps
-    for axis, values in enumerate((_MIRRORED, _FLIPPED)):
+    for axis, values in enumerate((MIRRORED, FLIPPED)):
         if orientation in values:
             maps[:, axis] *= -1
             maps[:, axis, 2] += size[axis] - 1
-    if orientation in _TRANSPOSED:
+    if orientation in TRANSPOSED:
         size, maps = size[::-1], maps[:, ::-1]
     # The first pixel's centre is at 0, 0.
     half = np.array([0.0, 0.0, 0.5])

@@ -98,6 +98,7 @@ def describe(
     if magnification is None:
         magnification = own_magnification(descriptor)
     if isinstance(descriptor, nn.Module):
+        _check_evaluation(descriptor)
         descriptor = partial(patch_descriptors, folded(descriptor), device=device)
     return image_features(image, keypoints, descriptor, magnification)
 
@@ -120,12 +121,21 @@ def patch_descriptors(network: nn.Module, patches: np.ndarray, device: str = "cp
         (m, k) float32, or (m, k / 8) uint8 of packed bits.
 
     Raises:
-        ValueError: patches have another shape, type or other values.
+        ValueError: patches have another shape, type or other values, or the network is in training mode.
     """
+    _check_evaluation(network)
     patches = as_patches(patches)
     # Without patches, an empty one shows how long a descriptor is.
     some = patches if len(patches) else np.zeros((1, PATCH, PATCH), np.uint8)
     return subject.describe(network, some, device)[: len(patches)]
+
+
+def _check_evaluation(network: nn.Module) -> None:
+    if network.training:
+        raise ValueError(
+            "the network is in training mode, in which descriptors depend on the batch: "
+            "call network.eval() first"
+        )
 
 
 def folded(network: nn.Module) -> nn.Module:

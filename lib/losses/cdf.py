@@ -133,7 +133,6 @@ class Histogram(Weighted):
             raise ValueError(f"a histogram needs 2 bins or more, got {bins}")
         self.lookup = lookup
         self.register_buffer("histogram", torch.zeros(bins))
-        self.register_buffer("index", torch.arange(bins, dtype=torch.float32), persistent=False)
 
     def of_batch(self, values: Tensor) -> dict[str, Tensor]:
         """The batch's histogram (B,), which sums to one."""
@@ -150,7 +149,10 @@ class Histogram(Weighted):
     def _beyond(self, values: Tensor) -> Tensor:
         """Return by how many bins each value lies beyond each node, (n, B)."""
         inside = values.clamp(-self.extent, self.extent) + self.extent
-        return (inside * (len(self.index) - 1) / (2 * self.extent))[:, None] - self.index
+        bins = len(self.histogram)
+        # No buffer: a cast of the module to bfloat16 would round numbers above 256.
+        nodes = torch.arange(bins, dtype=torch.float32, device=values.device)
+        return (inside * (bins - 1) / (2 * self.extent))[:, None] - nodes
 
 
 class Gaussian(Weighted):

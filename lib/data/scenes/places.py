@@ -108,7 +108,7 @@ def image_files(scene: Path) -> list[Path]:
 
     Raises:
         FileNotFoundError: the scene has no folder of images.
-        ValueError: the folder has fewer than three images, or contains folders.
+        ValueError: the folder has fewer than three images, two of one name, or contains folders.
     """
     if not (scene / IMAGES).is_dir():
         raise FileNotFoundError(f"{scene / IMAGES} is missing: a scene's photographs lie there")
@@ -116,6 +116,14 @@ def image_files(scene: Path) -> list[Path]:
     if folders := [path for path in inside if path.is_dir()]:
         raise ValueError(f"{folders[0]} is a folder: put a scene's photographs into {IMAGES} itself")
     files = sorted(path for path in inside if path.suffix.lower() in _ENDINGS)
+    # Sets of whole images are named without endings, and COLMAP's files with - for _.
+    named: dict[str, Path] = {}
+    for path in files:
+        same = named.setdefault(path.stem.replace("-", "_"), path)
+        if same != path:
+            raise ValueError(
+                f"{path} and {same.name} have one name but for endings, - and _: rename one"
+            )
     if len(files) < FEWEST_IMAGES:
         raise ValueError(f"{scene / IMAGES} has {len(files)} images: give {FEWEST_IMAGES} or more")
     return files

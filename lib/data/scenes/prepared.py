@@ -20,6 +20,7 @@ from lib.data.images import read_grey, read_image
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import MATCHES, write_pairs, write_patches
 from lib.data.scenes.correspondences import Scene, Tolerance, carried, classes
+from lib.data.scenes.fit import LEAST_SHARE, shares_that_fit
 from lib.data.scenes.places import CAMERAS, FEWEST_IMAGES, IMAGES, SPARSE, image_files
 from lib.data.scenes.views import FEWEST_POINTS, angles_between, views_of
 from lib.features.keypoints import Keypoints, dog_keypoints, one_a_place
@@ -72,6 +73,13 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
     model.update_point_3d_errors()
     if not (error := model.compute_mean_reprojection_error()) < LARGEST_ERROR:
         raise ValueError(f"{scene}: poses contradict the images: mean error {error:.1f} px")
+    if sparse.is_dir():
+        shares = shares_that_fit(model, images)
+        if wrong := sorted(name for name, share in shares.items() if share < LEAST_SHARE):
+            raise ValueError(
+                f"{sparse} is of other pixels: a point looks no more like itself than like others in "
+                f"{', '.join(wrong)}, or in images beside; were they renamed, turned or cropped?"
+            )
     return model
 
 
