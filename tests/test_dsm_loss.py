@@ -232,3 +232,12 @@ def test_a_loss_may_be_nested_in_another():
     dsm = find("dsm_aug")
     unmixed = part("unmixed", loss=dsm.loss, distance=dsm.distance)
     assert isinstance(parts.build("loss", unmixed).loss, cdf.Histogram)
+
+
+@pytest.mark.parametrize("node", [100, 257, 301, 511])
+def test_a_cast_of_the_loss_to_bfloat16_loses_no_bin(node: int) -> None:
+    # bfloat16 has no 257, 301 and 511.
+    loss = cdf.Histogram(512, "floor", of="difference", momentum=1.0, extent=2.0, distance=None)
+    loss.bfloat16()(triplets_with(-2 + node * 4 / 511))
+    assert loss.histogram.float().argmax() == node
+    assert float(loss.histogram.sum()) == pytest.approx(1, abs=1e-3)

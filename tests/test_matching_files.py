@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import struct
@@ -20,6 +21,7 @@ import pycolmap
 import pytest
 from known_walls import Arrangement, greys, plan_wall, render_views
 from PIL import Image, ImageFile
+from PIL.PngImagePlugin import PngInfo
 from small_files import interrupted
 from test_matching_keypoints import texture
 
@@ -134,17 +136,35 @@ def test_keypoints_are_in_pixels_of_the_image_before_reduction(
     assert np.median(distances) < 1
 
 
+XMP = """<x:xmpmeta xmlns:x="adobe:ns:meta/">
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+<rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" tiff:Orientation="{}"/>
+</rdf:RDF></x:xmpmeta>"""
+
+
+def marked_in_exif(image: Image.Image, path: Path, orientation: int) -> None:
+    exif = Image.Exif()
+    exif[274] = orientation
+    image.save(path, exif=exif)
+
+
+def marked_in_xmp(image: Image.Image, path: Path, orientation: int) -> None:
+    """As programs do that turn a PNG without touching its pixels."""
+    text = PngInfo()
+    text.add_itxt("XML:com.adobe.xmp", XMP.format(orientation))
+    image.save(path, pnginfo=text)
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("mark", [marked_in_exif, marked_in_xmp])
 def test_turned_photographs_are_described_upright_with_stored_positions(
-    tmp_path: Path, orientation: int
+    tmp_path: Path, mark: Callable[[Image.Image, Path, int], None], orientation: int
 ) -> None:
     inverse = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}
     upright = Image.fromarray(texture(size=240)[:200])
     stored = upright.transpose(inverse[orientation]) if orientation > 1 else upright
-    exif = Image.Exif()
-    exif[274] = orientation
     for name in ("1 a.png", "2.png"):
-        stored.save(tmp_path / name, exif=exif)
+        mark(stored, tmp_path / name, orientation)
     describe_and_match(tmp_path, tmp_path / "out", FEW, find("sift"), log=quiet)
     expected = describe(np.asarray(upright), FEW, find("sift"))
     with h5py.File(tmp_path / "out" / "features.h5") as file:
@@ -152,6 +172,40 @@ def test_turned_photographs_are_described_upright_with_stored_positions(
         x, y = file["1 a.png"]["keypoints"][()].round().astype(int).T
     grey_values = np.asarray(upright)[tuple(expected.position.round().astype(int).T[::-1])]
     assert (np.asarray(stored)[y, x] == grey_values).mean() > 0.98
+
+
+def test_a_tiff_that_is_marked_as_to_be_turned_is_set_aside(images: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    Image.open(images / "one.png").save(folder / "turned.tif", tiffinfo={274: 6})
+    said: list[str] = []
+    describe_and_match(folder, tmp_path / "out", FEW, find("sift"), log=said.append)
+    assert "turned.tif is a TIFF marked as to be turned" in "\n".join(said)
+
+
+def test_a_name_that_no_file_of_pairs_can_hold_is_set_aside(images: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    for name in (b"caf\xe9.png", b"two\nlines.png"):
+        shutil.copy(images / "one.png", os.fsdecode(os.fsencode(folder) + b"/" + name))
+    said: list[str] = []
+    describe_and_match(folder, tmp_path / "out", FEW, find("sift"), log=said.append)
+    lines = "\n".join(said)
+    assert r"'caf\udce9.png' has a name that no file of pairs can hold: rename it" in lines
+    assert r"'two\nlines.png' has a name that no file of pairs can hold" in lines
+    with h5py.File(tmp_path / "out" / "features.h5") as file:
+        assert sorted(file) == ["below", "one.png"]
+
+
+def test_pairs_are_read_with_the_mark_of_windows_editors_and_refused_in_another_encoding(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "pairs.txt"
+    path.write_text("a.png b.png\n", encoding="utf-8-sig")
+    assert files.read_pairs(path, {"a.png", "b.png"}) == [("a.png", "b.png")]
+    path.write_text("a.png b.png\n", encoding="utf-16")
+    with pytest.raises(ValueError, match=rf"{path} is no text in UTF-8"):
+        files.read_pairs(path, {"a.png", "b.png"})
 
 
 def test_images_can_be_written_with_colmap_loaded() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -12,6 +13,7 @@ from kornia import feature
 from safetensors import safe_open
 
 from lib.features import networks
+from lib.features.detectors import Detector
 from lib.features.networks import find, folded
 from lib.models.exported import NETWORKS
 
@@ -129,3 +131,17 @@ def test_each_paper_has_a_committed_network() -> None:
         torch.testing.assert_close(lengths, torch.ones(3))
     sizes = [path.stat().st_size for path in networks.NETWORKS.rglob("*") if path.is_file()]
     assert sum(sizes) < 8_000_000
+
+
+def test_a_network_in_training_mode_describes_nothing_and_stays_as_it_was() -> None:
+    network = find("hardnet_aug").train()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    grey = np.random.default_rng(0).integers(0, 256, (100, 100), np.uint8)
+    for call in (
+        lambda: networks.patch_descriptors(network, np.zeros((3, 32, 32), np.uint8)),
+        lambda: networks.describe(grey, Detector(most=5), network),
+    ):
+        with pytest.raises(ValueError, match=r"call network\.eval\(\) first"):
+            call()
+    for name, value in network.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
