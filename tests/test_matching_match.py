@@ -196,3 +196,9 @@ def test_a_network_of_this_study_carries_the_magnification_that_it_was_trained_a
     own = describe(texture(), Detector(most=20), network).descriptors
     given = describe(texture(), Detector(most=20), network, PATCH_WIDTH / 2).descriptors
     np.testing.assert_array_equal(own, given)
+
+
+@pytest.mark.parametrize("other", [np.ones((3, 64), np.float32), np.ones((3, 16), np.uint8)])
+def test_descriptors_of_different_kinds_are_refused_by_their_lengths(other: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=rf"128 of float32 and {other.shape[1]} of {other.dtype}"):
+        match(np.ones((2, 128), np.float32), other)

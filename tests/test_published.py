@@ -139,6 +139,15 @@ def test_hardtfeat_loads_from_the_tensors_of_its_published_file(tmp_path):
 # Refused files
 
 
+@pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
+def test_a_checkpoint_of_a_wrapped_network_is_that_of_the_network(tmp_path, wrapper):
+    state = random_state(NETWORKS["hardnet"]())
+    plain = published.load(save(tmp_path / "plain.pth", state))
+    names = {f"{wrapper}{name}": value for name, value in state.items()}
+    wrapped = published.load(save(tmp_path / "wrapped.pth", {"state_dict": names}))
+    torch.testing.assert_close(wrapped(patches(1, 2)), plain(patches(1, 2)), rtol=0, atol=0)
+
+
 def test_missing_unknown_and_misshapen_tensors_are_listed(tmp_path):
     state = random_state(tfeat.TFeat()) | {
         "features.9.bias": torch.ones(1),

@@ -47,10 +47,14 @@ def match(
         Matches; none if an image has no descriptors.
 
     Raises:
-        ValueError: a descriptor is not finite.
+        ValueError: a descriptor is not finite, or the images' descriptors differ in length or type.
     """
     if not len(first) or not len(second):
         return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
+    one, other = ((array.shape[1:], array.dtype.kind == "u") for array in (first, second))
+    if one != other:
+        kinds = [f"{a.shape[-1]} of {a.dtype}" for a in (first, second)]
+        raise ValueError(f"descriptors of different kinds cannot be matched: {' and '.join(kinds)}")
     distances, neighbours = nearest(first, second, 1 if ratio is None else 2)
     rows = np.arange(len(first))
     if ratio is not None:

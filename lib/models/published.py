@@ -7,6 +7,7 @@ containers are read: nothing in the file is executed.
 import hashlib
 import io
 import pickle
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,6 +32,8 @@ LAYOUTS: Mapping[str, Callable[[], nn.Module]] = {
 }
 # HardTFeat as published holds gradient filters and the window of a SIFT module, which it does not use.
 _UNUSED = "SIFT."
+# What torch.compile and DataParallel put before the names of a network's tensors.
+_WRAPPERS = re.compile(r"^(_orig_mod\.|module\.)+")
 
 
 def load(weights: Path | str, sha256: str | None = None) -> nn.Module:
@@ -107,6 +110,8 @@ def _read(path: Path, content: bytes) -> Mapping[str, Tensor]:
         state = state.get("state_dict", state)
     if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
         raise ValueError(f"{path} holds no state dict (tensors by name) but a {type(state).__name__}")
+    if all(_WRAPPERS.match(name) for name in state):
+        return {_WRAPPERS.sub("", name): value for name, value in state.items()}
     return state
 
 

@@ -68,8 +68,11 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
             raise FileNotFoundError(f"{photographs / image.name} is missing, which the model names")
         size = read_image(images[image.name], header_only=True).size
         stated = image.camera.width, image.camera.height
-        if size != stated or not image.camera.mean_focal_length() > 0:
+        if size != stated:
             raise ValueError(f"{images[image.name]} is {size} px and fits no camera of {stated} px")
+        if not image.camera.mean_focal_length() > 0:
+            kind = image.camera.model.name
+            raise ValueError(f"{images[image.name]} is of a camera without a focal length, {kind}")
     model.update_point_3d_errors()
     if not (error := model.compute_mean_reprojection_error()) < LARGEST_ERROR:
         raise ValueError(f"{scene}: poses contradict the images: mean error {error:.1f} px")
