@@ -54,6 +54,14 @@ def test_a_complete_reference_is_extended_by_nothing(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.endswith("added to the reference: 0 runs\n")
 
 
+def test_a_run_that_fails_ends_the_extension_of_a_reference_with_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(study.Study, "make", lambda *_: [("HardNet+", "it diverged")])
+    assert study.main(["--extend-reference", "--only", "dsm/table1"]) == 1
+    assert "FAILED HardNet+: it diverged" in capsys.readouterr().err
+
+
 def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--plan", "--only", "adasample/table*", "--results", str(tmp_path / "new")]
     assert study.main(options) == 0

@@ -101,7 +101,8 @@ def _extend_reference(study: Study, pattern: str) -> int:
     asks of it, since its weights are not kept for later; add to the reference what is made."""
     from lib.study import reference
 
-    planned, failures = _planned(study, "*")
+    planned, unplanned = _planned(study, "*")
+    failures = [(name, why) for name, why in unplanned if fnmatch(name, pattern)]
     needed = planning.together([one for one in planned if fnmatch(one.name, pattern)])
     names = {name for _, requests in needed for name in requests}
     asked = []
@@ -115,7 +116,7 @@ def _extend_reference(study: Study, pattern: str) -> int:
             failures += part.make(lacking)
     finally:
         print(f"added to the reference: {reference.extend_reference(asked)} runs")
-    return _ended([(name, why) for name, why in failures if fnmatch(name, pattern)])
+    return _ended(failures)
 
 
 def _planned(study: Study, pattern: str) -> tuple[list[Planned], Failures]:

@@ -34,8 +34,10 @@ from lib.files import check_room, is_hidden, locked, replacing, set_aside, sha25
 
 # File of an output folder's settings and images; folder with an unfinished one's features.
 STATE, PARTS = "describe.json", "parts"
-# Bytes of a SHA-256; and of a pair's group in a file of matches, besides its numbers.
-_DIGEST, _PAIR = 32, 4096
+# Bytes of a SHA-256.
+_DIGEST = 32
+# Bytes of a pair's group in a file of matches, besides its numbers.
+_PAIR = 4096
 # Magnifications: below the first, patches show little but blur; above the second, the whole image.
 _NARROW, _WIDEST = 3, 100
 # Pillow opens no larger image. Decoding one takes about 1 GB.

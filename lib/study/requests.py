@@ -37,10 +37,12 @@ def in_one_line() -> Iterator[None]:
     the reason in one line.
 
     Raises:
-        Refused: the block raised an OSError or a ValueError, whose text it has.
+        Refused: the block raised it, or an OSError or a ValueError, whose text it then has.
     """
     try:
         yield
+    except Refused:
+        raise
     except (OSError, ValueError) as error:
         raise Refused(f"This notebook's first cell: {error}") from None
 

@@ -29,7 +29,15 @@ from lib.profiles import Profile
 from lib.recipes import Recipe, at_rate, changed, find, part
 from lib.study import searches, show
 from lib.study.descriptors import published, untrained_descriptor
-from lib.study.requests import BY_SIGN, Refused, Request, configuration, identity, merged
+from lib.study.requests import (
+    BY_SIGN,
+    Refused,
+    Request,
+    configuration,
+    identity,
+    in_one_line,
+    merged,
+)
 from lib.study.store import CURVES, METRICS, NUMBERS, RUNS, Reference, Run, Store, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -683,14 +691,10 @@ def open_study(
         Refused: an unknown profile or device, a parameter that is an empty text or no text, seeds that
             are not a list of different whole numbers of 0 or more, or data that are missing.
     """
-    try:
+    with in_one_line():
         if isinstance(results, Plan):
             return results.open(name, profile, data, seeds)
         return _open(name, profile, data, results, seeds, device, jobs, address, real)
-    except (ValueError, FileNotFoundError) as error:
-        if isinstance(error, Refused):
-            raise
-        raise Refused(f"This notebook's first cell: {error}") from None
 
 
 def _open(
