@@ -80,6 +80,7 @@ def test_the_plan_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--only", "nothing/*"], "leaves no notebook"),
         (["--only", "nothing/*", "--cached"], "leaves no notebook"),
         (["--only", "dsm/*", "--update-reference"], "leave out --only"),
+        (["--plan", "--extend-reference"], "leave out --extend-reference"),
         (["--data", "nowhere"], "is no folder"),
         (["--places", "nowhere"], "is no folder"),
     ],

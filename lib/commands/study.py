@@ -62,6 +62,8 @@ def _run(options: argparse.Namespace) -> int:
         raise ValueError("--results is the committed reference, which --update-reference writes")
     if options.update_reference and options.only != "*":
         raise ValueError("--update-reference writes all of it: leave out --only")
+    if options.plan and options.extend_reference:
+        raise ValueError("--plan makes nothing: leave out --extend-reference")
     if options.cached:
         return _cached(options, results)
     study = open_study(
@@ -73,6 +75,8 @@ def _run(options: argparse.Namespace) -> int:
         jobs=options.jobs,
         address=options.cluster,
     )
+    if not options.cluster and not options.plan:
+        check_device(options.device)
     if options.extend_reference:
         return _extend_reference(replace(study, reading=True), options.only)
     planned, failures = _planned(study, options.only)
@@ -83,8 +87,6 @@ def _run(options: argparse.Namespace) -> int:
     if options.plan:
         print(_plan(study, planned, asked))
         return 0
-    if not options.cluster:
-        check_device(options.device)
     print(study.heading)
     failures += _make(asked)
     if not options.train_only:

@@ -66,10 +66,8 @@ def published(checkpoints: Sequence[str | Path]) -> list[Described]:
     for path in (Path(path).expanduser().resolve() for path in checkpoints):
         model, name, method, train_sets = "published", path.stem, path.stem, []
         # Loaded before anything is made for its measures.
-        if path.suffix != ".safetensors":
-            published_networks.load(path)
-        else:
-            exported.load(path)
+        (exported if path.suffix == ".safetensors" else published_networks).load(path)
+        if path.suffix == ".safetensors":
             model, name = "exported", path.parent.name
             method = RECIPES[name].label if name in RECIPES else name
             with safe_open(path, "np") as file:
