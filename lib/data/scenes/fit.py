@@ -6,7 +6,7 @@ A model can agree with itself and belong to other pixels: photographs renamed, t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import permutations
+from itertools import combinations
 from pathlib import Path
 
 import cv2
@@ -49,13 +49,16 @@ def shares_that_fit(model: pycolmap.Reconstruction, images: Mapping[str, Path]) 
         described[image.name] = _described(image, images[image.name])
     right: dict[str, list[np.ndarray]] = {name: [] for name in described}
     wrong: dict[str, list[np.ndarray]] = {name: [] for name in described}
-    for one, other in permutations(described, 2):
+    for one, other in combinations(described, 2):
         shared = sorted(described[one].keys() & described[other].keys())
         if len(shared) > 1:
             first = np.array([described[one][point] for point in shared])
             second = np.array([described[other][point] for point in shared])
-            right[one].append(np.linalg.norm(first - second, axis=1))
-            wrong[one].append(np.linalg.norm(first - np.roll(second, 1, axis=0), axis=1))
+            alike = np.linalg.norm(first - second, axis=1)
+            different = np.linalg.norm(first - np.roll(second, 1, axis=0), axis=1)
+            for name in (one, other):
+                right[name].append(alike)
+                wrong[name].append(different)
     shares = {}
     for name, pairs in right.items():
         distances = np.concatenate(pairs) if pairs else np.empty(0)

@@ -197,22 +197,28 @@ def _tested(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
     """Return the grade of a sentence about the papers' own test, and the share of cells that reject."""
     side, other = ("less", "greater") if pair["direction"] == "lower" else ("greater", "less")
     method, rival = (seeds_of(pair, name, runs) for name in (pair["method"], pair["rival"]))
-    p_values, against = [], []
-    for cell in method.keys() & rival.keys():
-        if min(len(method[cell]), len(rival[cell])) >= _FEWEST_SEEDS:
-            for alternative, found in ((side, p_values), (other, against)):
-                test = stats.mannwhitneyu(
-                    method[cell], rival[cell], alternative=alternative, method="exact"
-                )
-                found.append(test.pvalue)
-    if not p_values:
+    compared = [
+        cell
+        for cell in method.keys() & rival.keys()
+        if min(len(method[cell]), len(rival[cell])) >= _FEWEST_SEEDS
+    ]
+    if not compared:
         return {}
+    p_values, against = (
+        [
+            stats.mannwhitneyu(method[cell], rival[cell], alternative=tail, method="exact").pvalue
+            for cell in compared
+        ]
+        for tail in (side, other)
+    )
     share = float((np.array(p_values) <= LEVEL).mean())
     grade = AGREES if share >= CELLS["each"] else UNCERTAIN
-    if (holm(against) <= LEVEL).any():
+    p = float(holm(against).min())
+    # As `answers` holds every contradiction to it.
+    if p <= LEVEL / 2:
         grade = CONTRADICTED
-    places = len({train for train, _ in method})
-    return {"grade": grade, "share": share, "places": places, "p_against": float(holm(against).min())}
+    places = len({train for train, _ in compared})
+    return {"grade": grade, "share": share, "places": places, "p_against": p}
 
 
 def _printed(pair: pd.Series) -> tuple[float, float]:
