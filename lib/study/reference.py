@@ -4,7 +4,7 @@ import fnmatch
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,12 @@ from lib.study.store import BY_STAGE, CURVES, FOLLOWED, METRICS, RUNS, VERSIONS,
 
 # Means of a repeated study lie within the prediction interval of the reference with this probability.
 CONFIDENCE = 0.95
+# What a row of a table is known by.
+_KEYS = {
+    "metrics": ["data", "run", "method", "train", "test", "seed", "stage", "measure"],
+    "runs": ["data", "run"],
+    "sets": ["data", "name"],
+}
 # Fewer means within it fail the comparison.
 FEWEST_WITHIN = 0.9
 # FPR95 in percent below which logarithms are not compared.
@@ -42,12 +48,12 @@ def write_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> Non
         for name, request in requests.items():
             if study.find(name, request) is None:
                 raise ValueError(f"{request.title} is missing, so that the reference stays as it was")
-    written = {study.source.name for study, _ in asked}
-    _write(asked, lambda held: ~held["data"].isin(written))
+    _write(asked, anew={study.source.name for study, _ in asked})
 
 
 def extend_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> int:
-    """Add to the reference of a profile the runs that were made and that it lacks.
+    """Add to the reference of a profile the runs that were made and that it lacks. Of a run that it has
+    with fewer measures, the others are added.
 
     Args:
         asked: studies of one profile, one for each data source, with what was asked of each.
@@ -68,23 +74,17 @@ def extend_reference(asked: Iterable[tuple[Study, Mapping[str, Request]]]) -> in
             added.append((study, new))
     if not added:
         return 0
-    runs = {(study.source.name, name) for study, new in added for name in new}
-    names = {(study.source.name, test) for study, new in added for test in _named(study, new.values())}
-
-    def kept(held: pd.DataFrame) -> pd.Series:
-        # A run that was made again with more measures replaces its rows; sets have a row each.
-        column, replaced = ("run", runs) if "run" in held else ("name", names)
-        pairs = zip(held["data"], held[column], strict=True)
-        return pd.Series([pair not in replaced for pair in pairs], held.index, dtype=bool)
-
-    _write(added, kept)
-    return len(runs)
+    _write(added)
+    return sum(len(new) for _, new in added)
 
 
-def _write(
-    asked: Sequence[tuple[Study, Mapping[str, Request]]], kept: Callable[[pd.DataFrame], pd.Series]
-) -> None:
-    """Write runs that exist, below those rows of the reference that are kept."""
+def _write(asked: Sequence[tuple[Study, Mapping[str, Request]]], anew: Set[str] = frozenset()) -> None:
+    """Write runs that exist, below the reference's rows and in place of those that they repeat.
+
+    Args:
+        asked: as in `write_reference`; each run exists.
+        anew: data of which the reference keeps no row.
+    """
     reference = asked[0][0].reference
     folder = reference.folder
     numbers: list[dict[str, object]] = []
@@ -116,9 +116,10 @@ def _write(
     if reference.exists:
         for name, frame in frames.items():
             held = getattr(reference, name).reset_index(drop=True)
-            frames[name] = pd.concat([held[kept(held)], frame], ignore_index=True)
-        for name in set(frames["runs"]["run"]) - arrays.keys():
-            arrays[name] = reference.arrays_of(name)
+            both = pd.concat([held[~held["data"].isin(anew)], frame], ignore_index=True)
+            frames[name] = both.drop_duplicates(_KEYS[name], keep="last", ignore_index=True)
+        for name in frames["runs"].loc[~frames["runs"]["data"].isin(anew), "run"]:
+            arrays[name] = reference.arrays_of(name) | arrays.get(name, {})
     new = folder / "arrays.new"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
