@@ -27,6 +27,7 @@ from lib.data.sources import FREE, KINDS, Source, open_source
 from lib.files import check_name
 from lib.profiles import Profile
 from lib.recipes import Recipe, at_rate, changed, find, part
+from lib.statistics import NEGATIVES
 from lib.study import searches, show
 from lib.study.descriptors import published, untrained_descriptor
 from lib.study.requests import (
@@ -230,7 +231,12 @@ class Study:
         return kept
 
     def _half_a_pair(self, test: str) -> float:
-        """Return FPR95 in percent for no false positive on a set: (0 + ½) / (N + 1) of its N pairs."""
+        """Return FPR95 in percent for no false positive on a set: (0 + ½) / (N + 1) of its N pairs.
+
+        On places these are all pairs of different points, elsewhere listed ones.
+        """
+        if not self.on_places:
+            return 50 / (NEGATIVES + 1)
         place = test.removesuffix(WIDE)
         known = self.reference.sets if self.reference.exists else pd.DataFrame(columns=["data", "name"])
         known = known[(known["data"] == self.source.name) & (known["name"] == place)]
