@@ -60,6 +60,20 @@ def test_a_sweep_is_longer_than_what_is_handed_out_at_once(tmp_path: Path) -> No
     assert len(list(tmp_path.iterdir())) == 30
 
 
+def append(path: Path, line: str) -> None:
+    with path.open("a") as file:
+        file.write(f"{line}\n")
+
+
+def test_a_stopped_sweep_leaves_whole_groups(tmp_path: Path) -> None:
+    """Tasks come by group, and within it the longest first."""
+    done = tmp_path / "done"
+    lengths = [("b short", 1.0, 1), ("a short", 1.0, 0), ("b long", 9.0, 1), ("a long", 5.0, 0)]
+    tasks = [Task(title, partial(append, done, title), length, n) for title, length, n in lengths]
+    assert sweep(tasks, 1) == []
+    assert done.read_text().splitlines() == ["a long", "a short", "b long", "b short"]
+
+
 def threads(path: Path) -> None:
     path.write_text(os.environ.get("OMP_NUM_THREADS", ""))
 

@@ -109,7 +109,7 @@ def _extend_reference(study: Study, pattern: str) -> int:
     names = {name for _, requests in needed for name in requests}
     asked = []
     for part, requests in _of_profile(study, planning.together(planned)):
-        asked.append((part, {name: requests[name] for name in requests.keys() & names}))
+        asked.append((part, {name: own for name, own in requests.items() if name in names}))
     planning.one_name_each(asked)
     print(study.heading)
     try:

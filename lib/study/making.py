@@ -108,9 +108,11 @@ def make(
     print("After an interruption, the same call goes on.", flush=True)
     here = commit()
     tasks = []
+    # Methods are compared at one place with one seed: a sweep that is stopped leaves whole comparisons.
+    replicates = list(dict.fromkeys((request.seed, request.train) for request in every.values()))
     for (name, request), length in zip(todo.items(), seconds, strict=True):
         do = partial(carry_out, name, request, source, store, profile.name, device, here)
-        tasks.append(Task(request.title, do, length))
+        tasks.append(Task(request.title, do, length, replicates.index((request.seed, request.train))))
     cluster = Cluster(address, store.folder, state(), state) if address else None
     return sweep(tasks, at_once, threads, cluster)
 

@@ -45,11 +45,13 @@ class Task:
         title: what the task is, in one line.
         do: called in that process; it must be picklable, and its value is ignored.
         seconds: roughly how long it takes.
+        group: number of the tasks that are of use together, e.g. all methods at one place.
     """
 
     title: str
     do: Callable[[], object]
     seconds: float = 1.0
+    group: int = 0
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def sweep(
     cluster: Cluster | None = None,
     unit: str = "run",
 ) -> list[tuple[str, str]]:
-    """Carry out tasks, the longest first, and show the progress.
+    """Carry out tasks, a group after the other and the longest of a group first; show the progress.
 
     Args:
         tasks: the tasks.
@@ -98,7 +100,7 @@ def sweep(
         OSError: the disk is full, or no scheduler answers.
         ValueError: a worker of the cluster must not carry out these tasks.
     """
-    left = dict(enumerate(sorted(tasks, key=lambda task: task.seconds, reverse=True)))
+    left = dict(enumerate(sorted(tasks, key=lambda task: (task.group, -task.seconds))))
     failures: list[tuple[str, str]] = []
     with tqdm(total=len(tasks), unit=f" {unit}s", mininterval=1, file=sys.stderr) as bar:
         for trial in (1, 2):
