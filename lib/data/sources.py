@@ -377,14 +377,15 @@ class Source:
     def united(self) -> str:
         """The name of the union that "++" networks are trained on.
 
-        It joins `sets` and an HPatches split's training set. Where whole images are made here, it has
-        only the first of `sets`, because they show the others.
+        It joins `sets` and an HPatches split's training set. Where whole images are made of the sets'
+        own photographs, it has only the first of `sets`, because they show the others.
 
         Raises:
             FileNotFoundError: a real source has no HPatches.
         """
-        shown = self.own_images is not None and self.own_images.real is None
-        joined = self.sets[:1] if shown else self.sets
+        images = self.own_images
+        own = images is not None and images.real is None and images.scenes in (None, self.patches)
+        joined = self.sets[:1] if own else self.sets
         return _AND.join([*joined, self.homographies.train_set(_SPLIT)])
 
     def collection(self, name: str) -> Collection | PatchSets | SceneSets:
@@ -449,6 +450,15 @@ class Source:
         return unite([self.load(part) for part in name.split(_AND)], self.folder / "decoded", name)
 
 
+def _of_this_repository(free: SceneSets, folder: Path, sequences: SequencesSize) -> dict[str, Any]:
+    """Return the HPatches sets and whole images that are made of what this repository has."""
+    shown = packaged_photographs()
+    return {
+        "own_hpatches": HPatchesSets(f"{FREE}-hp", folder, sequences, shown),
+        "own_images": WholeImages(FREE, folder, ImagesSize(), shown, scenes=free),
+    }
+
+
 def open_source(
     data: str,
     folder: Path,
@@ -489,14 +499,16 @@ def open_source(
         scenes = SceneSets(Path(given).resolve() if given else None, folder, places)
         # A folder without scenes is refused here, before anything is made.
         places = scenes.places
-        if set(SEARCHED).isdisjoint(places.scenes) and given:
-            others |= {"beside": (SceneSets(FREE_PLACES, folder),), "searched": SEARCHED}
+        free = SceneSets(FREE_PLACES, folder)
+        if given and set(SEARCHED).isdisjoint(places.scenes):
+            others |= {"beside": (free,), "searched": SEARCHED}
+        # What a network was trained on must not be in what it is tested on.
+        if free.places.scenes.keys().isdisjoint(places.scenes):
+            others |= _of_this_repository(free, folder, sequences)
         return Source(_PLACES, folder, scenes, places.train_and_test, places.reserve, **others)
     free = SceneSets(FREE_PLACES, folder)
     if data == FREE:
-        shown = packaged_photographs()
-        others["own_hpatches"] = HPatchesSets(f"{FREE}-hp", folder, sequences, shown)
-        others["own_images"] = WholeImages(FREE, folder, ImagesSize(), shown, scenes=free)
+        others |= _of_this_repository(free, folder, sequences)
         places = free.places
         return Source(FREE, folder, free, places.train_and_test, places.reserve, **others)
     if data == _PHOTOS and recorded:

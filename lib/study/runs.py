@@ -26,7 +26,7 @@ from lib.data.scenes.sets import IMAGES_OF, WIDE
 from lib.data.sources import FREE, KINDS, Source, open_source
 from lib.files import check_name
 from lib.profiles import Profile
-from lib.recipes import Recipe, at_rate, changed, find, part
+from lib.recipes import COMPARED, RECIPES, Recipe, at_rate, changed, find, part, shared
 from lib.statistics import NEGATIVES
 from lib.study import searches, show
 from lib.study.descriptors import published, untrained_descriptor
@@ -252,6 +252,20 @@ class Study:
         if self.profile.by_place and place in self.places:
             return seed * len(self.places) + self.places.index(place)
         return seed
+
+    def compared(self, names: Iterable[str], optimizer: str) -> dict[str, Recipe]:
+        """Return methods as a paper's table compares them, by name.
+
+        At most sizes each keeps its own setting. Where the replicate is the place, those of
+        `lib.recipes.COMPARED` share one setting and optimiser, and others are not trained.
+
+        Args:
+            names: in `lib.recipes.RECIPES`.
+            optimizer: as `lib.recipes.shared` takes it.
+        """
+        if self.profile.by_place:
+            return shared([name for name in names if name in COMPARED], optimizer)
+        return {name: RECIPES[name] for name in names}
 
     def require(self, *names: str) -> None:
         """Leave the notebook out of a study at any other profile.
