@@ -41,7 +41,7 @@ seen
     the results that had been seen when the row was written; empty if none
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -49,11 +49,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from lib.recipes import COMPARED, shared
 from lib.study.printed import printed
 from lib.study.requests import BY_SIGN
 
 PAPERS = ("adasample", "dsm", "hynet", "tcdesc")
-# Rates of 0 have no logarithm; a thousandth of a percent is less than a test set's pairs can tell.
+# What stands for a rate of 0, which has no logarithm; less than a test set's listed pairs can tell.
 FLOOR = 1e-3
 # Bounds of "the same" (DESIGN's equivalence): a ratio up to 1.2, or a point.
 ALIKE = {"ratio": np.log(1.2)}
@@ -68,6 +69,14 @@ SIDES = {
 # Between the methods of a gain.
 GAIN = " over "
 REPLICATE = ("train", "seed")
+# A column that runs may have: only runs that have the same there are compared, e.g. one optimiser.
+SETTING = "setting"
+# Other names of the papers' rows, for what is one configuration in the shared setting: their settings
+# then differ in nothing, and DSM with a margin of 1 is HardNet+.
+ALSO = {
+    "hardnet_aug": ("hardnet_aug, TCDesc's setting", "dsm_aug, margin 1"),
+    "dsm_aug": ("dsm_aug, shared, SGD",),
+}
 EFFECT = ["effect", "low", "high", "n", "share", "cell_effect", "cell", "printed", "missing"]
 
 
@@ -213,14 +222,33 @@ def cells_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
     return apart.groupby("train").mean().T.groupby("test").mean().T
 
 
-def seeds_of(pair: pd.Series, name: str, runs: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
-    """Return a method's values of one row of `pairs` over seeds, by (train place, test place)."""
+def in_shared_setting(runs: pd.DataFrame, optimizers: Iterable[str]) -> pd.DataFrame:
+    """Return the runs of the shared setting under the names that claims have for their methods, those of
+    `ALSO` included, and with their optimiser as `SETTING`.
+
+    Args:
+        runs: tidy, a row a number.
+        optimizers: those to keep, as `lib.recipes.shared` calls them.
+    """
+    kept = []
+    for optimizer in optimizers:
+        for name in COMPARED:
+            own = runs[runs["method"].isin(shared([name], optimizer))]
+            kept += [
+                own.assign(method=method, setting=optimizer) for method in (name, *ALSO.get(name, ()))
+            ]
+    return pd.concat(kept, ignore_index=True)
+
+
+def seeds_of(pair: pd.Series, name: str, runs: pd.DataFrame) -> dict[tuple[str, ...], np.ndarray]:
+    """Return a method's values of one row of `pairs` over seeds, by (train place, test place), and by
+    setting where runs have one: (train place, setting, test place)."""
     values = _values(runs, name, pair).T.groupby("test").mean().T
     found = {}
-    for train, own in values.groupby("train"):
+    for cell, own in values.groupby([level for level in values.index.names if level != "seed"]):
         for test, column in own.items():
             if column.notna().any():
-                found[train, test] = column.dropna().to_numpy()
+                found[*cell, test] = column.dropna().to_numpy()
     return found
 
 
@@ -237,7 +265,9 @@ def spreads_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
         }
         deviations.append(pd.Series(by_cell, dtype=float))
     apart = np.log(deviations[0] / deviations[1])
-    return apart.unstack() if len(apart) else pd.DataFrame(dtype=float)
+    if apart.empty:
+        return pd.DataFrame(dtype=float)
+    return apart.groupby(level=[0, -1]).mean().unstack()
 
 
 def _effect(pair: pd.Series, runs: pd.DataFrame, replicate: Sequence[str]) -> dict[str, object]:
@@ -293,9 +323,10 @@ def _values(runs: pd.DataFrame, name: str, pair: pd.Series) -> pd.DataFrame:
         train=own["train"].fillna(""),
         seed=own["seed"].astype(float).fillna(-1),
     )
-    table = own.pivot_table("value", list(REPLICATE), ["test", "measure"])
+    replicate = [*REPLICATE, *({SETTING} & {*runs})]
+    table = own.pivot_table("value", replicate, ["test", "measure"])
     logarithms = pair["unit"] == "ratio" and pair["over"] != "spread"
-    return np.log(table.clip(lower=FLOOR)) if logarithms else table
+    return np.log(table.where(table != 0, FLOOR)) if logarithms else table
 
 
 def _lacking(runs: pd.DataFrame, name: str, pair: pd.Series) -> str:

@@ -217,7 +217,7 @@ def _tested(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
     # As `answers` holds every contradiction to it.
     if p <= LEVEL / 2:
         grade = CONTRADICTED
-    places = len({train for train, _ in compared})
+    places = len({train for train, *_ in compared})
     return {"grade": grade, "share": share, "places": places, "p_against": p}
 
 
