@@ -282,7 +282,7 @@ def test_no_effect_is_what_a_sentence_with_same_says():
 
 
 def in_setting(ratios: dict[str, float]) -> pd.DataFrame:
-    """Return runs of SOSNet+ and HardNet+ in the shared setting, with their ratio of FPR95 by optimiser."""
+    """Return runs of SOSNet+ and HardNet+ in the shared setting: by optimiser, their ratio of FPR95."""
     frames = []
     for number, (optimizer, ratio) in enumerate(ratios.items()):
         names = {
