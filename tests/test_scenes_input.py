@@ -236,6 +236,13 @@ def test_a_model_of_other_images_is_refused(
         reconstruction(scene, tmp_path)
 
 
+def test_a_model_whose_images_lie_in_folders_is_refused_with_a_way_on(tmp_path: Path) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    write_model(scene, last="left/0002.png")
+    with pytest.raises(FileNotFoundError, match=r"left/0002\.png is missing.*image\.name"):
+        reconstruction(scene, tmp_path)
+
+
 def test_images_that_show_nothing_in_common_are_refused(tmp_path: Path) -> None:
     scene = write_noise(tmp_path, "a") / "a"
     for name in ("mapped", "posed"):

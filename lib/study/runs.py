@@ -495,7 +495,8 @@ class Study:
             rows += rows_of(found[name], request, self.source)
         frame = Runs(pd.DataFrame(rows, columns=METRICS).astype({"seed": "Int64", "stage": float}))
         frame.found = {name: (run, together[name]) for name, run in found.items()}
-        show.footer(f"{self.heading}; {self._provenance(found)}")
+        if found:
+            show.footer(f"{self.heading}; {self._provenance(found)}")
         return frame
 
     def find(self, name: str, request: Request, *, in_reference: bool = False) -> Run | None:

@@ -65,7 +65,13 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
         model = colmap.mapped_photographs(photographs, list(images), work)
     for image in map(model.image, model.reg_image_ids()):
         if image.name not in images:
-            raise FileNotFoundError(f"{photographs / image.name} is missing, which the model names")
+            why = f"{photographs / image.name} is missing, which the model names"
+            if "/" in image.name:
+                why += (
+                    f"; {IMAGES} has no folders: put all photographs into {IMAGES} itself, give the "
+                    "model's images these names (`image.name` in pycolmap) and write it again"
+                )
+            raise FileNotFoundError(why)
         size = read_image(images[image.name], header_only=True).size
         stated = image.camera.width, image.camera.height
         if size != stated:
