@@ -274,7 +274,21 @@ def _sha256(path: Path, _size: int, _changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def is_hidden(name: str) -> bool:
-    """Return whether a file or folder is hidden, or one of thumbnails and metadata that network drives
-    and archives put beside photographs."""
-    return name.startswith(".") or name in ("@eaDir", "__MACOSX")
+def why_passed_over(name: str) -> str:
+    """Say why readers of photographs pass over a file or folder of this name; "" if they do not.
+
+    They pass over what is hidden, the thumbnails and metadata that network drives and archives put
+    beside photographs, and a folder of masks, whose files are named as the photographs.
+    """
+    if name.startswith(".") or name in ("@eaDir", "__MACOSX"):
+        return "is hidden or generated"
+    if name.lower() == "masks":
+        return "is a folder of masks by its name"
+    return ""
+
+
+def photograph_of_mask(name: str) -> str:
+    """Return the name of the photograph that a file is a mask of by its own name, if there is such a
+    photograph: COLMAP names the mask of a.jpg a.jpg.png. "" for a file with another ending."""
+    path = Path(name)
+    return path.stem if path.suffix.lower() == ".png" else ""

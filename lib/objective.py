@@ -125,6 +125,9 @@ class Objective(nn.Module):
     ) -> Tensor:
         """Return the scalar to differentiate, for n pairs of a network's raw descriptors.
 
+        The pairs must be of n distinct points: of a point that is in the batch twice, the second pair
+        would be the hardest negative of the first.
+
         Args:
             anchors, positives: (n, k) each, row i of both a matching pair and n ≥ 2, as the recipe's
                 network returns them by ``raw``: before normalisation, and before the tanh and the sign

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unicodedata import normalize
 
 import cv2
 import h5py
@@ -470,8 +471,9 @@ def test_photographs_in_linked_folders_are_seen_and_what_is_passed_over_is_said(
     for path in (folder / "a.png", folder / ".thumbnails" / "a.png", folder / "@eaDir" / "a.png"):
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(images / "one.png", path)
-    (folder / "masks").mkdir()
-    shutil.copy(images / "one.png", folder / "masks" / "a.png.png")
+    for path in (folder / "a.png.png", folder / "masks" / "a.png", folder / "far" / "Masks" / "a.jpg"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(images / "one.png", path)
     elsewhere.mkdir()
     shutil.copy(images / "one.png", elsewhere / "b.png")
     (folder / "linked").symlink_to(elsewhere)
@@ -481,7 +483,9 @@ def test_photographs_in_linked_folders_are_seen_and_what_is_passed_over_is_said(
     assert passed_over == {
         ".thumbnails": "is hidden or generated",
         "@eaDir": "is hidden or generated",
-        "masks/a.png.png": "has the name of a mask of a.png",
+        "a.png.png": "has the name of a mask of a.png",
+        "far/Masks": "is a folder of masks by its name",
+        "masks": "is a folder of masks by its name",
         "round": "is the same folder as .",
     }
 
@@ -499,6 +503,39 @@ def test_a_known_camera_is_written(images: Path, tmp_path: Path) -> None:
         assert camera.params.tolist() == [210, 220, 100, 120]
         assert camera.has_prior_focal_length
         assert stated_camera(out) == "PINHOLE,210.0,220.0,100.0,120.0"
+
+
+@pytest.mark.parametrize(
+    ("principal_point", "its_images"),
+    [("256,192", "512 by 384"), ("384,512", "768 by 1024"), ("1024,768", "2048 by 1536")],
+)
+def test_a_camera_of_another_resolution_or_orientation_is_refused_with_its_images_size(
+    principal_point: str, its_images: str
+) -> None:
+    with pytest.raises(ValueError, match=f"1024 by 768 px.*{its_images}"):
+        files.known_camera(f"PINHOLE,672,672,{principal_point}", (1024, 768))
+
+
+def test_a_camera_whose_principal_point_is_far_off_needs_images_said_to_be_cropped(
+    images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("1.png", "2.png"):
+        shutil.copy(images / "one.png", tmp_path / name)
+    out, options = tmp_path / "out", "--descriptor sift --most 99 --camera PINHOLE,210,210,150,120"
+    argv = ["folder", str(tmp_path), str(out), *options.split()]
+    assert command.main(argv) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "--cropped" in line
+    assert not out.exists()
+    assert command.main([*argv, "--cropped"]) == 0
+    assert stated_camera(out) == "PINHOLE,210.0,210.0,150.0,120.0"
+
+
+def test_a_lens_a_little_off_the_middle_is_a_known_camera() -> None:
+    # KITTI's and EuRoC's cameras, and a panorama's, which has no principal point.
+    assert files.known_camera("PINHOLE,721.5,721.5,609.6,172.9", (1242, 375))
+    assert files.known_camera("PINHOLE,458.7,457.3,367.2,248.4", (752, 480))
+    assert files.known_camera("EQUIRECTANGULAR,1024,512", (1024, 512))
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -571,6 +608,19 @@ def test_a_file_of_pairs_is_checked_before_images_are_described(
     captured = capsys.readouterr()
     assert all(text in captured.err + captured.out for text in PAIRS[content])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("on_disk", "written"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_names_of_pairs_may_have_another_normal_form_than_the_files(
+    tmp_path: Path, on_disk: str, written: str
+) -> None:
+    names = ("Müller 1.jpg", "Müller 2.jpg")
+    there, lines = ([normalize(form, name) for name in names] for form in (on_disk, written))
+    (tmp_path / "pairs.txt").write_text(" ".join(lines), encoding="utf-8")
+    assert files.read_pairs(tmp_path / "pairs.txt", set(there)) == [tuple(there)]
+    # Two files whose names differ in their forms alone are two images.
+    both = {*there, *lines}
+    assert files.read_pairs(tmp_path / "pairs.txt", both) == [tuple(lines)]
 
 
 def test_names_with_spaces_and_dots_are_read_from_a_file_of_pairs(tmp_path: Path) -> None:

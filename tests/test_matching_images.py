@@ -42,6 +42,32 @@ def test_data_in_the_low_bits_of_sixteen_alone_is_refused(tmp_path: Path) -> Non
     read_grey(saved(tmp_path, "b.png", Image.fromarray(low << 4)))
 
 
+def test_a_small_part_of_the_range_of_sixteen_bits_is_refused_with_a_saturated_pixel_too(
+    tmp_path: Path,
+) -> None:
+    # 15 to 40 °C in hundredths of a kelvin; a camera's 12 bits with one hot pixel.
+    thermal = (28800 + GREY.astype(float) / 255 * 2500).astype(np.uint16)
+    hot = GREY.astype(np.uint16) << 4
+    hot[5, 7] = 65535
+    for number, values in enumerate((thermal, hot)):
+        with pytest.raises(ValueError, match=r"holds 16 bits"):
+            read_grey(saved(tmp_path, f"{number}.png", Image.fromarray(values)))
+
+
+def test_hot_pixels_are_no_grey_values(tmp_path: Path) -> None:
+    low = np.tile(GREY, (10, 15)).astype(np.uint16) << 4
+    # One pixel in 1,800, at all values: 1.3 times in 360,000 pixels each.
+    low.ravel()[::1800] = np.linspace(4096, 65535, 200)
+    with pytest.raises(ValueError, match=r"holds 16 bits"):
+        read_grey(saved(tmp_path, "a.png", Image.fromarray(low)))
+
+
+def test_few_grey_values_of_sixteen_bits_are_read_if_eight_tell_them_apart(tmp_path: Path) -> None:
+    for values in (GREY // 128 * 255, 100 + GREY // 10):
+        wide = Image.fromarray(values.astype(np.uint16) * 257)
+        np.testing.assert_array_equal(read_grey(saved(tmp_path, "a.png", wide)), values)
+
+
 def test_an_alpha_channel_is_ignored_unless_it_hides_a_pixel(tmp_path: Path) -> None:
     image = Image.fromarray(GREY).convert("RGBA")
     assert np.abs(read_grey(saved(tmp_path, "a.png", image)).astype(int) - GREY).max() <= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -89,6 +91,47 @@ def test_one_keypoint_gives_no_second_nearest_for_the_ratio_test() -> None:
     assert len(match(sample, sample[:1])) == 0
 
 
+def bytes_of_sift(seed: int) -> np.ndarray:
+    """60 descriptors as COLMAP's database and OpenCV have them, (60, 128) uint8; those of two seeds are
+    much alike in each row."""
+    points = np.random.default_rng(0).gamma(0.5, 40, (60, 128))
+    noise = np.random.default_rng(seed).normal(0, 8, (60, 128))
+    return (points + noise).round().clip(0, 255).astype(np.uint8)
+
+
+def test_bytes_that_are_numbers_are_not_taken_for_packed_bits() -> None:
+    first, second = bytes_of_sift(1), bytes_of_sift(2)
+    with pytest.raises(ValueError, match="float32"):
+        match(first, second)
+    as_numbers = match(first.astype(np.float32), second.astype(np.float32))
+    assert as_numbers.first.tolist() == as_numbers.second.tolist() == list(range(60))
+    distances = all_distances(first, second)
+    as_bits = match(first, second, mutual=False, ratio=None, packed=True)
+    np.testing.assert_array_equal(as_bits.distance, distances.min(axis=1))
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.float16])
+def test_short_numbers_match_as_the_same_ones_in_float32(kind: type) -> None:
+    first, second = bytes_of_sift(1), bytes_of_sift(2)
+    expected = match(first.astype(np.float32), second.astype(np.float32))
+    got = match(first.astype(kind), second.astype(kind))
+    np.testing.assert_array_equal(got.second, expected.second)
+    np.testing.assert_allclose(got.distance, expected.distance, rtol=1e-6)
+
+
+def test_hlocs_transposed_descriptors_give_a_warning_and_other_numbers_of_keypoints_none() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((2, 128, 300)).astype(np.float32)
+    with pytest.warns(UserWarning, match="transpose"):
+        match(first, second)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        match(first.T, second.T)
+        match(first[:, :128], second[:, :128])
+        match(first[:100], second[:100])
+        match(first, second[:90])
+
+
 def test_descriptors_equal_those_of_the_patches() -> None:
     image, network = texture(), l2net.L2Net(width=0.25).eval()
     regions = detect(image, Detector(most=50))
@@ -155,6 +198,9 @@ def test_of_no_patches_there_are_no_descriptors() -> None:
         (PATCHES.astype(int), "got int64"),
         (PATCHES.astype(np.uint16), "got uint16"),
         (PATCHES - 128.0, "from -"),
+        # Bicubic resizing of patches of 0 to 1 overshoots.
+        (np.maximum(PATCHES / 255, 1.02 * (PATCHES > 100)), "clip"),
+        (np.maximum(PATCHES / 255, np.nextafter(1, 2) * (PATCHES > 100)), "clip"),
         (np.where(PATCHES > 100, np.nan, PATCHES), "to nan"),
         (np.repeat(PATCHES[..., None], 3, axis=3), r"got \(2, 64, 64, 3\)"),
         (PATCHES[:, :32], r"got \(2, 32, 64\)"),
@@ -182,6 +228,7 @@ def test_an_image_of_floats_has_the_features_of_its_bytes_with_given_keypoints_t
         (np.stack([texture()] * 3, axis=2), "convert colours to grey"),
         (texture().astype(np.uint16), "got uint16"),
         (texture() * 2.0, "0 to 255"),
+        (1.02 * texture() / texture().max(), "clip"),
     ],
 )
 def test_what_is_no_grey_image_is_refused_and_said(given: np.ndarray, said: str) -> None:

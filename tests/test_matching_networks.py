@@ -98,6 +98,16 @@ def test_the_file_itself_loads_strictly_into_kornias_class(tmp_path: Path, ours:
     torch.testing.assert_close(*descriptors, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["hynet_aug", "sift", "orb"])
+def test_kornias_descriptor_of_an_image_takes_what_is_found_by_name(name: str) -> None:
+    image = torch.rand(1, 1, 90, 90, generator=torch.Generator().manual_seed(1))
+    frame = torch.tensor([[[[20.0, 5.0, 44.0], [-5.0, 20.0, 46.0]]]])
+    descriptor = feature.LAFDescriptor(find(name), patch_size=32)
+    of_1, of_255 = (descriptor(scale * image, frame).float() for scale in (1, 255))
+    # ORB rounds to whole grey values before it compares, once in 0.4% of comparisons to a tie.
+    assert (of_1 - of_255).abs().mean() < 0.01
+
+
 def test_weights_downloaded_by_kornia_are_found_by_its_name(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"liberty_aug.* that kornia has downloaded"):

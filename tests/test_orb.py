@@ -66,6 +66,13 @@ def test_brightness_does_not_change_bits_and_a_turn_does() -> None:
     assert (model(as_input(np.rot90(images, axes=(1, 2)).copy())) != bits).float().mean() > 0.2
 
 
+def test_kornias_patches_of_0_to_1_have_the_bits_of_0_to_255() -> None:
+    model, images = handcrafted.Orb(), as_input(patches(4, 5, 32))
+    assert torch.equal(model(images / 255), model(images))
+    overshot = (images / 255 * 1.3).clamp(max=1.1)
+    assert torch.equal(model(overshot), model((255 * overshot).clamp(max=255)))
+
+
 def test_a_uniform_patch_sets_no_bit_and_an_empty_batch_gives_no_row() -> None:
     model = handcrafted.Orb()
     assert not model(torch.full((2, 1, 32, 32), 77.0)).any()

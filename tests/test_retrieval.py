@@ -57,6 +57,13 @@ def test_a_city_is_read_in_its_released_layout(city: Path) -> None:
     assert loaded.queries == (query("ab", "c", "d"), query("b", "", "a", name="spire_2"))
 
 
+def test_masks_and_thumbnails_are_no_photographs_of_a_city(city: Path) -> None:
+    for folder in ("masks", ".thumbnails"):
+        (city / folder).mkdir()
+        cv2.imwrite(str(city / folder / "a.jpg"), GREY)
+    assert layout.read_city(city).images["a"] == city / "images" / "a.jpg"
+
+
 @pytest.mark.parametrize(
     ("file", "content"),
     [

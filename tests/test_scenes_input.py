@@ -204,6 +204,15 @@ def test_two_photographs_with_one_name_but_for_the_ending_are_refused(tmp_path: 
         image_files(tmp_path / "a")
 
 
+def test_masks_are_no_photographs_of_a_scene(tmp_path: Path) -> None:
+    images = write_noise(tmp_path, "a") / "a" / "images"
+    photographs = image_files(tmp_path / "a")
+    (images / "masks").mkdir()
+    for mask in (images / "0001.png.png", images / "masks" / "0001.png"):
+        shutil.copy(images / "0001.png", mask)
+    assert image_files(tmp_path / "a") == photographs
+
+
 def test_a_place_with_the_name_of_one_in_the_repository_is_the_folders_own(tmp_path: Path) -> None:
     root = write_noise(tmp_path, "conch", "castle")
     source = open_source(f"places:{root}", tmp_path / "made")

@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--one-camera", action="store_true", help="one camera took all images")
     text = "known, as COLMAP has it; or a file of K, 3×3"
     add("--camera", type=stated, metavar="MODEL,PARAMETERS", help=text)
+    text = "images were cut out of larger ones: the principal point of --camera may be off their middle"
+    add("--cropped", action="store_true", help=text)
     add("--strict", action="store_true", help="refuse what would be set aside")
     add("--threads", type=positive, metavar="N", help="of the processor (default: all)")
     folder.set_defaults(run=_folder, **asdict(Detector()), **asdict(Settings()))
@@ -107,6 +109,7 @@ def _folder(options: argparse.Namespace) -> None:
         _from_options(Settings, options),
         options.pairs,
         options.strict,
+        cropped=options.cropped,
     )
 
 

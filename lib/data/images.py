@@ -13,9 +13,11 @@ from lib.files import write_bytes
 
 # Decoding so many takes about 0.3 GB.
 MOST_PIXELS = 50_000_000
-# Fewest grey values that must remain of a 16-bit file, since a camera's 12 or 14 bits may be stored in
-# the low bits.
+# Fewest grey values that must remain of a 16-bit file whose values 8 bits do not tell apart: a camera's
+# 12 or 14 bits may be stored in the low bits, a thermal camera's in a small part of the range.
 _FEWEST_GREYS = 65
+# Share of the pixels that a grey value has at least: a sensor's hot pixels are no grey values.
+_RARE = 1e-5
 # EXIF orientations of images whose pixels are stored turned or mirrored.
 _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
@@ -125,7 +127,7 @@ def read_grey(
     if grey is None:
         raise ValueError(f"{path} is of a kind that OpenCV does not read: save it as PNG")
     if grey.dtype == np.uint16:
-        if (kept := (int(grey.max()) >> 8) + 1) < _FEWEST_GREYS:
+        if (kept := _kept_values(grey)) < _FEWEST_GREYS:
             bits = f"{path} holds 16 bits a pixel, of which 8 bits would keep {kept} grey values"
             raise ValueError(f"{bits}: stretch them, or save it with 8")
         grey = (grey >> 8).astype(np.uint8)
@@ -134,6 +136,14 @@ def read_grey(
     if longest_side is not None:
         grey = reduced(grey, longest_side)
     return turned(grey, mark) if orientation == "turned" else grey
+
+
+def _kept_values(grey: np.ndarray) -> int:
+    """Count the grey values of a uint16 image's upper 8 bits; 256 if these tell all its values apart."""
+    pixels = cv2.calcHist([grey], [0], None, [2**16], [0, 2**16]).reshape(256, 256)
+    if np.count_nonzero(pixels, axis=1).max() == 1:
+        return 256
+    return np.count_nonzero(pixels.sum(axis=1) >= max(_RARE * grey.size, 1))
 
 
 def turned(stored: np.ndarray, mark: int | None) -> np.ndarray:

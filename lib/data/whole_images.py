@@ -50,6 +50,7 @@ import numpy as np
 from lib.data.cameras import Camera, checked_camera, read_strecha_cameras, write_strecha_camera
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
 from lib.data.images import read_grey, read_image, write_image
+from lib.files import why_passed_over
 
 if TYPE_CHECKING:
     import pycolmap
@@ -329,7 +330,12 @@ def read_landmarks(folder: Path) -> dict[str, City]:
 
 def read_city(root: Path) -> City:
     """Read the photographs and the ground truth below a folder."""
-    images = {path.stem: path for path in sorted(root.rglob("*.jpg"), key=lambda path: path.stem)}
+    found = [
+        path
+        for path in root.rglob("*.jpg")
+        if not any(map(why_passed_over, path.relative_to(root).parts))
+    ]
+    images = {path.stem: path for path in sorted(found, key=lambda path: path.stem)}
     files, queries = sorted(root.rglob("*_query.txt")), []
     if not images or not files:
         raise FileNotFoundError(f"{root} lacks photographs *.jpg or queries *_query.txt: unpack them")

@@ -10,6 +10,7 @@ Numbers by keypoint have 32 bits; hloc itself writes 16.
 
 import re
 import tempfile
+import unicodedata
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
@@ -35,6 +36,10 @@ _WITHOUT_DEPTH = (
     pycolmap.TwoViewGeometryConfiguration.PANORAMIC,
     pycolmap.TwoViewGeometryConfiguration.PLANAR_OR_PANORAMIC,
 )
+# Largest distance of a principal point from the middle, in widths or heights of the image. Lenses' are
+# within a twentieth; that of a portrait of 3 to 4 is a sixth off in a landscape, that of half the size a
+# quarter.
+_OFF_CENTRE = 0.1
 # Plausible focal lengths, in longest sides of the image: from a fisheye lens to a lens for wildlife.
 _PLAUSIBLE = (0.25, 10.0)
 
@@ -101,6 +106,9 @@ def write_pairs(path: Path, pairs: Pairs) -> None:
 def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
     """Read pairs of names, which may hold spaces; skip pairs that recur in either order.
 
+    A name may be written in another Unicode normal form than that of its file, as macOS writes ü in two
+    characters; the pair then has the file's.
+
     Args:
         path: of the file.
         names: of the existing files.
@@ -110,6 +118,7 @@ def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
         ValueError: there is no pair, or lines lack two of the names; the message quotes these lines.
     """
     pairs, faults = {}, []
+    composed = {unicodedata.normalize("NFC", name): name for name in names}
     try:
         # With or without the mark that Windows' editors put first.
         text = path.read_text(encoding="utf-8-sig")
@@ -118,7 +127,8 @@ def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
     for line in filter(None, map(str.strip, text.splitlines())):
         # Any gap may be the one between the two names.
         splits = [(line[: gap.start()], line[gap.end() :]) for gap in re.finditer(r"\s+", line)]
-        named = [tuple(Path(name).as_posix() for name in split) for split in splits]
+        written = [[Path(name).as_posix() for name in split] for split in splits]
+        named = [tuple(_existing(name, names, composed) for name in split) for split in written]
         pair = next((pair for pair in named if names >= {*pair} and pair[0] != pair[1]), None)
         if pair:
             pairs.setdefault(frozenset(pair), pair)
@@ -128,6 +138,17 @@ def read_pairs(path: Path, names: Set[str]) -> list[tuple[str, str]]:
         lines = "\n".join(faults) or "no pair"
         raise ValueError(f"{path}: names of two files of the folder expected a line, got\n{lines}")
     return list(pairs.values())
+
+
+def _existing(name: str, names: Set[str], composed: Mapping[str, str]) -> str:
+    """Return the existing name that a name stands for, or else the name itself.
+
+    Args:
+        name: as somebody wrote it.
+        names: the existing ones.
+        composed: these by their normal form NFC.
+    """
+    return name if name in names else composed.get(unicodedata.normalize("NFC", name), name)
 
 
 def reads(path: Path, image: Image) -> bool:
@@ -140,7 +161,7 @@ def reads(path: Path, image: Image) -> bool:
     return camera is None or {camera.width, camera.height} == set(image.size)
 
 
-def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
+def known_camera(text: str, size: tuple[int, int], cropped: bool = False) -> dict[str, str]:
     """Return a camera in the form that `pycolmap.ImageReaderOptions` takes.
 
     Args:
@@ -148,9 +169,12 @@ def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
             pixel's centre at 0.5, 0.5; or the path of a text file with the 3×3 matrix K, with the first
             pixel's centre at 0, 0.
         size: width and height of the camera's images, px.
+        cropped: whether the images are parts of larger ones, so that the principal point may be anywhere
+            in them.
 
     Raises:
-        ValueError: `text` is neither, or the principal point is outside the images.
+        ValueError: `text` is neither; the principal point is outside the images, or far from their
+            middle though they are not cropped: the camera is then that of images of another size.
     """
     model, *parameters = text.split(",")
     try:
@@ -163,12 +187,23 @@ def known_camera(text: str, size: tuple[int, int]) -> dict[str, str]:
         if not numbers or not np.isfinite(numbers).all():
             raise ValueError("a model and finite numbers are expected")
         camera = pycolmap.Camera(model=model, params=numbers, width=size[0], height=size[1])
-        if not camera.verify_params() or camera.has_bogus_params(*_PLAUSIBLE, 100.0):
-            raise ValueError(f"the parameters are not those of a {model} of {size[0]} by {size[1]} px")
+        if not camera.verify_params():
+            raise ValueError(f"a {model} has other parameters: {camera.params_info}")
     except (ValueError, RuntimeError, IndexError) as error:
         raise ValueError(
             f"{text!r} is no camera model with its parameters and no file of K: {error}"
         ) from error
+    of_images = f"{text!r} is no camera of images that are stored as {size[0]} by {size[1]} px"
+    # A panorama's model has no principal point.
+    if camera.principal_point_idxs() and not cropped:
+        x, y = camera.principal_point_x, camera.principal_point_y
+        if max(abs(x / size[0] - 0.5), abs(y / size[1] - 0.5)) > _OFF_CENTRE:
+            raise ValueError(
+                f"{of_images}: its principal point is the middle of {2 * x:.0f} by {2 * y:.0f} px; say "
+                "--cropped if they were cut out of larger ones"
+            )
+    if camera.has_bogus_params(*_PLAUSIBLE, 100.0):
+        raise ValueError(f"{of_images}: its focal length, principal point or distortion is implausible")
     return {"camera_model": model, "camera_params": ",".join(map(str, numbers))}
 
 

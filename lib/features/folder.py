@@ -30,7 +30,16 @@ from lib.features.files import FEATURES, MATCHES, PAIRS, Pairs
 from lib.features.matches import RATIO, match, similarity
 from lib.features.networks import describe, own_magnification
 from lib.features.patches import Describe, Features
-from lib.files import check_room, is_hidden, locked, replacing, set_aside, sha256, write_bytes
+from lib.files import (
+    check_room,
+    locked,
+    photograph_of_mask,
+    replacing,
+    set_aside,
+    sha256,
+    why_passed_over,
+    write_bytes,
+)
 
 # File of an output folder's settings and images; folder with an unfinished one's features.
 STATE, PARTS = "describe.json", "parts"
@@ -75,6 +84,7 @@ def describe_and_match(
     pairs: Path | None = None,
     strict: bool = False,
     log: Callable[[str], None] = print,
+    cropped: bool = False,
 ) -> None:
     """Describe and match images; write `FEATURES`, `MATCHES`, `PAIRS` and COLMAP's `DATABASE`.
 
@@ -90,6 +100,7 @@ def describe_and_match(
         pairs: a file of pairs; None pairs each image with each later one.
         strict: whether to refuse files that would otherwise be set aside.
         log: called with the files that are set aside, one per line, and with the outcome.
+        cropped: as `lib.features.files.known_camera` takes it.
 
     Raises:
         FileExistsError: `out` was made with other arguments or from other images, or is another folder.
@@ -120,7 +131,8 @@ def describe_and_match(
     matched = _usable_pairs(named or combinations(sizes, 2), sizes.keys())
     if named and len(matched) < len(named):
         log(f"{len(named) - len(matched)} pairs of {pairs} name files that are set aside")
-    camera = files.known_camera(settings.camera, next(iter(sizes.values()))) if is_known else None
+    size = next(iter(sizes.values()))
+    camera = files.known_camera(settings.camera, size, cropped) if is_known else None
     how = {"magnification": settings.magnification, "device": settings.device}
     describing = partial(describe, keypoints=detector, descriptor=descriptor, **how)
     digests = {name: sha256(images / name) for name in sizes}
@@ -166,16 +178,15 @@ def photographs(
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one that holds images")
     names, problems = _files_below(folder.resolve(), out and out.resolve())
-    masked = {Path(name).name: name for name in names}
+    by_file = {Path(name).name: name for name in names}
     sizes, groups = {}, {}
     for name in names:
         path, group = folder / name, files.group_of(name)
         if not name.isprintable():
             problems[ascii(name)] = "has a name that no file of pairs can hold: rename it"
             continue
-        # COLMAP names the mask of a.jpg a.jpg.png.
-        if path.suffix.lower() == ".png" and path.stem in masked:
-            problems[name] = f"has the name of a mask of {masked[path.stem]}"
+        if masked := by_file.get(photograph_of_mask(path.name)):
+            problems[name] = f"has the name of a mask of {masked}"
             continue
         try:
             image = read_image(path, header_only=True)
@@ -216,11 +227,11 @@ def _files_below(root: Path, out: Path | None) -> tuple[list[str], dict[str, str
             subfolders.clear()
             continue
         visited[real] = below.as_posix()
-        hidden = {name for name in (*subfolders, *found) if is_hidden(name)}
-        subfolders[:] = sorted(name for name in subfolders if name not in hidden)
-        for name in hidden:
-            passed_over[(below / name).as_posix()] = "is hidden or generated"
-        names += [(below / name).as_posix() for name in found if name not in hidden]
+        left_out = {name: why for name in (*subfolders, *found) if (why := why_passed_over(name))}
+        subfolders[:] = sorted(name for name in subfolders if name not in left_out)
+        for name, why in left_out.items():
+            passed_over[(below / name).as_posix()] = why
+        names += [(below / name).as_posix() for name in found if name not in left_out]
     return sorted(names), passed_over
 
 

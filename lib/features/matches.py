@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import faiss
@@ -9,6 +10,12 @@ import numpy as np
 
 # Nearest over second-nearest; Lowe's is 0.8 for SIFT.
 RATIO = 0.9
+# Bytes that are no packed descriptor's: SIFT's numbers as COLMAP and OpenCV store them. The longest
+# packed ones in use, BRISK's and FREAK's, have 64.
+_BYTES_OF_NUMBERS = 128
+# Usual lengths of descriptors, k. Where both images have k descriptors and all are longer than the
+# longest of these, rows and columns are likely exchanged.
+_LENGTHS = (64, 128, 256)
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,9 +39,16 @@ class Matches:
 
 
 def match(
-    first: np.ndarray, second: np.ndarray, mutual: bool = True, ratio: float | None = RATIO
+    first: np.ndarray,
+    second: np.ndarray,
+    mutual: bool = True,
+    ratio: float | None = RATIO,
+    *,
+    packed: bool = False,
 ) -> Matches:
     """Match each descriptor of the first image with its nearest one of the second.
+
+    Arrays that look transposed, as hloc stores descriptors, (k, n), give a warning.
 
     Args:
         first, second: (n, k) and (m, k) float32, or (n, k / 8) and (m, k / 8) uint8 of packed bits.
@@ -42,19 +56,34 @@ def match(
         ratio: keep only pairs nearer than this share of the second-nearest's distance (Lowe, IJCV
             2004); None keeps all. If the second image has only one keypoint, there is no second-nearest
             and no pair passes.
+        packed: says that uint8 of 128 bytes or more are packed bits too; they are refused otherwise,
+            because such are SIFT's numbers.
 
     Returns:
         Matches; none if an image has no descriptors.
 
     Raises:
-        ValueError: a descriptor is not finite, or the images' descriptors differ in length or type.
+        ValueError: a descriptor is not finite, the images' descriptors differ in length or type, or
+            uint8 of 128 bytes or more are not said to be packed.
     """
     if not len(first) or not len(second):
         return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
-    one, other = ((array.shape[1:], array.dtype.kind == "u") for array in (first, second))
+    one, other = ((array.shape[1:], array.dtype == np.uint8) for array in (first, second))
     if one != other:
         kinds = [f"{a.shape[-1]} of {a.dtype}" for a in (first, second)]
         raise ValueError(f"descriptors of different kinds cannot be matched: {' and '.join(kinds)}")
+    n, length = first.shape
+    if first.dtype == np.uint8 and length >= _BYTES_OF_NUMBERS and not packed:
+        raise ValueError(
+            f"descriptors of {length} uint8 are numbers, such as SIFT's, rather than packed bits: give "
+            "them as float32, or say packed=True"
+        )
+    if n == len(second) and n in _LENGTHS and length > max(_LENGTHS):
+        warnings.warn(
+            f"two images of {n} descriptors of length {length} look like {length} of length {n}: "
+            "transpose hloc's descriptors, which are (k, n)",
+            stacklevel=2,
+        )
     distances, neighbours = nearest(first, second, 1 if ratio is None else 2)
     rows = np.arange(len(first))
     if ratio is not None:
@@ -86,7 +115,7 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
     """Find the nearest columns of each query, the nearest first.
 
     Args:
-        queries, columns: (n, k) and (m, k) float32, or packed bits as `match` takes them; m ≥ 1.
+        queries, columns: (n, k) and (m, k) float32, or uint8, which are packed bits always; m ≥ 1.
         count: number of neighbours, c.
 
     Returns:
@@ -98,6 +127,10 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
     """
     if not (np.isfinite(queries).all() and np.isfinite(columns).all()):
         raise ValueError("a descriptor is not finite")
+    if queries.dtype.kind in "iuf" and queries.dtype != np.uint8:
+        # Differences and squares of short numbers would overflow.
+        wide = np.result_type(queries, columns, np.float32)
+        queries, columns = queries.astype(wide, copy=False), columns.astype(wide, copy=False)
     k = queries.shape[1]
     index = faiss.IndexBinaryFlat(8 * k) if queries.dtype == np.uint8 else faiss.IndexFlatL2(k)
     index.add(np.ascontiguousarray(columns))

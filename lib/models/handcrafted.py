@@ -10,6 +10,7 @@ from kornia.filters import gaussian_blur2d
 from torch import Tensor, nn
 
 from lib.features.detectors import colmap_sift
+from lib.features.patches import OVERSHOT
 
 # Smoothing that a patch already has, in px of the 64×64 patch: half a px from the camera, as Lowe
 # assumes and the cutter keeps (`lib.features.patches.cut`), and half a px from the 2×2 means.
@@ -77,7 +78,7 @@ class Orb(nn.Module):
         self.keypoint = cv2.KeyPoint(size // 2, size // 2, _ORB_WINDOW, 0)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Bits (n, 256), bool on the CPU, of grey patches (n, 1, size, size), 0 to 255."""
+        """Bits (n, 256), bool on the CPU, of grey patches (n, 1, size, size), 0 to 255 or 0 to 1."""
         return describe_by_opencv(self.orb, self.keypoint, patches)
 
 
@@ -87,12 +88,16 @@ def describe_by_opencv(extractor: cv2.Feature2D, keypoint: cv2.KeyPoint, patches
     Args:
         extractor: of k numbers, or of k bits packed in bytes.
         keypoint: whose window is described, px of the patch.
-        patches: (n, 1, S, S) grey, 0 to 255.
+        patches: (n, 1, S, S) grey, 0 to 255; or 0 to 1, as kornia cuts them, which are told by their
+            highest value: 1 or, if their image was resized, up to `OVERSHOT`.
 
     Returns:
         (n, k) float32, or bits (n, k), bool; on the CPU.
     """
-    images = patches[:, 0].round().clamp(0, 255).byte().cpu().numpy()
+    grey = patches[:, 0]
+    if grey.is_floating_point() and grey.numel() and grey.amax() <= OVERSHOT:
+        grey = 255 * grey
+    images = grey.round().clamp(0, 255).byte().cpu().numpy()
     is_binary = extractor.descriptorType() == cv2.CV_8U
     none = np.empty((0, extractor.descriptorSize()), np.uint8 if is_binary else np.float32)
     rows = np.concatenate([none, *(extractor.compute(image, [keypoint])[1] for image in images)])

@@ -43,6 +43,6 @@ class OpenCvDescriptor(nn.Module):
         self.keypoint = cv2.KeyPoint(_WINDOW // 2, _WINDOW // 2, _WINDOW, 0)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Describe grey patches (n, 1, 64, 64), 0 to 255: (n, 120) float32, or bits (n, 64), bool; on
-        the CPU."""
+        """Describe grey patches (n, 1, 64, 64), 0 to 255 or 0 to 1: (n, 120) float32, or bits (n, 64),
+        bool; on the CPU."""
         return describe_by_opencv(self.extractor, self.keypoint, patches)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.files import check_name, is_hidden
+from lib.files import check_name, photograph_of_mask, why_passed_over
 
 PLACES = "scenes.json"
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
@@ -75,7 +75,7 @@ def read_places(folder: Path) -> Places:
     file = folder / PLACES
     origin = file if file.is_file() else folder
     beside = (path.parent.name for path in folder.glob(f"*/{IMAGES}"))
-    names = sorted(name for name in beside if not is_hidden(name))
+    names = sorted(name for name in beside if not why_passed_over(name))
     held: dict = {"places": {name: [name] for name in names}, "train_and_test": names}
     try:
         if file.is_file():
@@ -104,7 +104,7 @@ def read_places(folder: Path) -> Places:
 
 
 def image_files(scene: Path) -> list[Path]:
-    """Return a scene's image files, in order of names.
+    """Return a scene's image files, in order of names; masks of photographs are passed over.
 
     Raises:
         FileNotFoundError: the scene has no folder of images.
@@ -112,7 +112,8 @@ def image_files(scene: Path) -> list[Path]:
     """
     if not (scene / IMAGES).is_dir():
         raise FileNotFoundError(f"{scene / IMAGES} is missing: a scene's photographs lie there")
-    inside = [path for path in (scene / IMAGES).iterdir() if not is_hidden(path.name)]
+    listed = {path.name: path for path in (scene / IMAGES).iterdir() if not why_passed_over(path.name)}
+    inside = [path for name, path in listed.items() if photograph_of_mask(name) not in listed]
     if folders := [path for path in inside if path.is_dir()]:
         raise ValueError(f"{folders[0]} is a folder: put a scene's photographs into {IMAGES} itself")
     files = sorted(path for path in inside if path.suffix.lower() in _ENDINGS)
