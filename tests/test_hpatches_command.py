@@ -106,6 +106,16 @@ def test_the_share_of_retrieval_due_to_ties_is_printed(
     )
 
 
+def test_the_file_of_numbers_has_the_share_of_retrieval_due_to_ties(
+    data: Path, described: Path, tmp_path: Path
+) -> None:
+    assert scores(data, described, tmp_path)["retrieval.ties"] == pytest.approx(0, abs=1e-6)
+    for path, copy in copies(described, tmp_path / "alike"):
+        copy.write_text("0.6,0.8\n" * len(path.read_text().splitlines()))
+    numbers = scores(data, tmp_path / "alike", tmp_path)
+    assert 50 < numbers["retrieval.ties"] <= numbers["retrieval"]
+
+
 def test_homographies_to_the_first_image_are_refused(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
