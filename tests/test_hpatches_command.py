@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from lib.data.hpatches.release import as_64, read_sequences
 from lib.data.images import read_grey
 from lib.models import handcrafted, published, tfeat
 
+AMOUNTS = ["--patches", "8", "--pairs", "20", "--queries", "3", "--distractors", "20"]
 STILL = np.repeat(np.eye(3)[None], 5, axis=0)
 
 
@@ -37,9 +39,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             image += rng.uniform(-90, 90) * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * size**2))
         images = [image.clip(0, 255).astype(np.uint8)] * 6
         write_homography_sequence(folder / "sequences" / name, images, STILL)
-    amounts = ["--patches", "8", "--pairs", "20", "--queries", "3", "--distractors", "20"]
     output = str(folder / "made")
-    assert hpatches.main(["build", output, str(folder / "sequences"), *amounts]) == 0
+    assert hpatches.main(["build", output, str(folder / "sequences"), *AMOUNTS]) == 0
     return folder / "made"
 
 
@@ -104,6 +105,81 @@ def test_the_share_of_retrieval_due_to_ties_is_printed(
     assert float(lines[-1].split()[2]) > 50, (
         "the benchmark ranks views before equally distant distractors"
     )
+
+
+def test_the_file_of_numbers_has_the_share_of_retrieval_due_to_ties(
+    data: Path, described: Path, tmp_path: Path
+) -> None:
+    assert scores(data, described, tmp_path)["retrieval.ties"] == pytest.approx(0, abs=1e-6)
+    for path, copy in copies(described, tmp_path / "alike"):
+        copy.write_text("0.6,0.8\n" * len(path.read_text().splitlines()))
+    numbers = scores(data, tmp_path / "alike", tmp_path)
+    assert 50 < numbers["retrieval.ties"] <= numbers["retrieval"]
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused_to_describe(data: Path, out: Path, name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Describe into a folder, check that this is refused and changes nothing, and return the message."""
+    before = contents(out)
+    assert hpatches.main(["describe", str(data), str(out), "--descriptor", name]) == 1
+    assert contents(out) == before
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(out) in line
+    assert "name" in line
+    assert "or remove it" in line
+    return line
+
+
+def test_a_folder_of_another_descriptor_is_not_written_into(
+    data: Path, described: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "descriptor" in refused_to_describe(data, described, "rootsift", capsys)
+
+
+def test_a_folder_of_other_weights_of_the_same_name_is_not_written_into(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights, out = tmp_path / "weights.pth", tmp_path / "out"
+    torch.save(tfeat.TFeat().state_dict(), weights)
+    assert hpatches.main(["describe", str(data), str(out), "--descriptor", str(weights)]) == 0
+    torch.save(tfeat.TFeat().state_dict(), weights)
+    assert "weights" in refused_to_describe(data, out, str(weights), capsys)
+
+
+def test_descriptors_of_a_release_are_not_those_of_the_same_release_with_another_seed(
+    data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rebuilt, sequences = tmp_path / "rebuilt", data.parent / "sequences"
+    assert hpatches.main(["build", str(rebuilt), str(sequences), *AMOUNTS, "--seed", "1"]) == 0
+    assert "release" in refused_to_describe(rebuilt, described, "sift", capsys)
+    assert str(described) in refusal(rebuilt, described, capsys)
+
+
+def test_a_folder_whose_descriptor_nothing_names_is_scored_but_not_written_into(
+    data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = tmp_path / "foreign"
+    for path, copy in copies(described, foreign):
+        copy.write_bytes(path.read_bytes())
+    assert scores(data, foreign, tmp_path) == scores(data, described, tmp_path)
+    refused_to_describe(data, foreign, "sift", capsys)
+    (foreign / "format.json").write_text('{"packed": false}')
+    assert scores(data, foreign, tmp_path) == scores(data, described, tmp_path)
+    refused_to_describe(data, foreign, "sift", capsys)
+
+
+def test_the_same_command_goes_on_after_an_interruption(
+    data: Path, described: Path, tmp_path: Path
+) -> None:
+    stopped = tmp_path / "stopped"
+    shutil.copytree(described, stopped)
+    shutil.rmtree(stopped / "v_two")
+    (stopped / "i_one" / "t5.csv").unlink()
+    assert hpatches.main(["describe", str(data), str(stopped), "--descriptor", "sift"]) == 0
+    assert contents(stopped) == contents(described)
 
 
 def test_homographies_to_the_first_image_are_refused(

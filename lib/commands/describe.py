@@ -97,6 +97,13 @@ def network_of(options: argparse.Namespace) -> nn.Module:
     return load_network(Store(options.trained.parent), options.trained.stem).to(options.device)
 
 
+def name_of(options: argparse.Namespace) -> str:
+    """Return the name of the network that the options of `add_descriptor` name, without its folder."""
+    if options.trained is None:
+        return Path(options.descriptor).name
+    return options.trained.stem
+
+
 def _folder(options: argparse.Namespace) -> None:
     if options.threads:
         for set_threads in (torch.set_num_threads, cv2.setNumThreads, faiss.omp_set_num_threads):

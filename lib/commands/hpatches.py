@@ -2,7 +2,8 @@
 
 ``build OUT SEQUENCES…`` cuts the patches of homography sequences and draws tasks.
 ``describe DATA OUT --descriptor NAME`` writes descriptors in the benchmark's CSV layout. NAME is a
-committed network, a handcrafted descriptor or a checkpoint file; ``--run R`` takes a run's network.
+committed network, a handcrafted descriptor or a checkpoint file; ``--run R`` takes a run's network. OUT
+is new, or was begun with the same descriptor and DATA.
 ``score DATA DESCRIPTORS --split a`` measures the three tasks on such files, made here or elsewhere.
 
 DATA contains ``hpatches-release`` and the benchmark's ``tasks``.
@@ -18,15 +19,21 @@ from pathlib import Path
 import torch
 
 from lib.benchmarks import hpatches, subject
-from lib.commands.describe import add_descriptor, network_of
+from lib.commands.describe import add_descriptor, name_of, network_of
 from lib.commands.options import exit_status
 from lib.data.hpatches import RELEASE, TASKS
 from lib.data.hpatches.building import build_hpatches
-from lib.data.hpatches.descriptors import read_descriptors, write_descriptors
+from lib.data.hpatches.descriptors import (
+    Origin,
+    check_origin,
+    read_descriptors,
+    write_descriptors,
+)
 from lib.data.hpatches.release import read_sequences, read_splits
 from lib.data.hpatches.tasks import open_split
 from lib.data.synthetic import SequencesSize
-from lib.files import make_once, write_bytes
+from lib.features.networks import HANDCRAFTED, weights_digest
+from lib.files import locked, make_once, write_bytes
 from lib.study.tables import PROTOCOLS
 
 # How much `build` draws by default, by option: verification pairs of each kind, and so on.
@@ -50,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     describe = commands.add_parser("describe", help="write descriptors of a release's patches")
     describe.add_argument("data", type=Path)
-    describe.add_argument("out", type=Path)
+    describe.add_argument("out", type=Path, help="a new folder, or one that the same command began")
     add_descriptor(describe)
     describe.set_defaults(run=_describe)
 
@@ -77,11 +84,20 @@ def _build(options: argparse.Namespace) -> None:
 
 
 def _describe(options: argparse.Namespace) -> None:
-    by_network = partial(subject.describe, network_of(options), device=options.device)
-    for sequence in read_sequences(options.data / RELEASE).values():
-        described = hpatches.describe(subject.Subject(by_network), [sequence])
-        write_descriptors(options.out, described, [sequence])
-        print(f"{sequence.name}: {16 * sequence.count} descriptors", flush=True)
+    network = network_of(options)
+    by_network = partial(subject.describe, network, device=options.device)
+    sequences = read_sequences(options.data / RELEASE)
+    digests = {sequence.name: sequence.digest() for sequence in sequences.values()}
+    name = name_of(options)
+    # Filters of a handcrafted one are computed, and may differ in their last bits elsewhere.
+    weights = None if name in HANDCRAFTED else weights_digest(network)
+    origin = Origin(name, weights, digests)
+    with locked(options.out / ".lock", wait=0):
+        check_origin(options.out, origin)
+        for sequence in sequences.values():
+            described = hpatches.describe(subject.Subject(by_network), [sequence])
+            write_descriptors(options.out, described, [sequence], origin)
+            print(f"{sequence.name}: {16 * sequence.count} descriptors", flush=True)
 
 
 def _score(options: argparse.Namespace) -> None:
@@ -101,6 +117,7 @@ def _score(options: argparse.Namespace) -> None:
     table = torch.from_numpy(descriptors).to(options.device)
     by_views_last = hpatches.retrieval(table, split, views_first=False)
     tied = numbers["retrieval"] - by_views_last["retrieval"]
+    numbers["retrieval.ties"] = tied
     # A smaller difference does not show in two decimals.
     if tied >= 0.01:
         print(f"ties decide {tied:.2f} points of retrieval, where the benchmark ranks views first")

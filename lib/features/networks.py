@@ -6,6 +6,7 @@ checkpoints that HardNet's and HyNet's authors published, so kornia's classes of
 file itself if the architecture is theirs.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from copy import deepcopy
@@ -155,6 +156,12 @@ def folded(network: nn.Module) -> nn.Module:
                 setattr(parent, before, fuse_conv_bn_eval(first, second))
                 setattr(parent, behind, nn.Identity())
     return network.to(memory_format=torch.channels_last)
+
+
+def weights_digest(network: nn.Module) -> str:
+    """Return 16 hexadecimal digits that identify a network's tensors."""
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in network.state_dict().items()}
+    return hashlib.sha256(safetensors.torch.save(tensors)).hexdigest()[:16]
 
 
 def save(path: Path, network: nn.Module, run: Mapping, half: bool = False) -> None:

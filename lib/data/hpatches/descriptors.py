@@ -2,9 +2,10 @@
 
 The layout has one folder per sequence with ``ref.csv``, ``e1.csv`` … ``t5.csv``. A file has one line per
 patch, in the patches' order, and no header. Binary descriptors are packed, eight bits a number (the
-benchmark's bin_packed). Nothing in such files says so: SIFT's numbers are whole and below 256 too. So
-``format.json`` beside the folders says whether the numbers are packed. The benchmark's Python code opens
-the folders alone and passes it over.
+benchmark's bin_packed). Nothing in such files says so: SIFT's numbers are whole and below 256 too. Nor
+does anything say by which descriptor they are, or of which patches. So ``format.json`` beside the
+folders says whether the numbers are packed, and what they are of. The benchmark's Python code opens the
+folders alone and passes it over.
 
 In memory, descriptors are one array (16, N, k): files in the order of `FILES`, then the N patches of all
 sequences, one sequence after the other (`first_patches`). It is float32, or uint8 of 0 and 1 for binary
@@ -13,6 +14,7 @@ descriptors.
 
 import json
 from collections.abc import Sequence as Sequences
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,21 @@ from lib.files import replacing, write_bytes
 FORMAT = "format.json"
 # Two rows of bits are 0 and 1 in all files of some real descriptor; no three rows are 0, 1 and 2.
 _FEWEST_ROWS = 3
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the descriptors of a folder are of.
+
+    Attributes:
+        descriptor: its name.
+        weights: a digest of its weights; None if it has none.
+        release: the digest of each sequence's patches (`Sequence.digest`), by the sequence's name.
+    """
+
+    descriptor: str
+    weights: str | None
+    release: dict[str, str]
 
 
 def check(descriptors: np.ndarray, sequences: Sequences[Sequence]) -> None:
@@ -75,10 +92,12 @@ def read_descriptors(
         ValueError: a file has another number of rows than patches, a value that is no number (no byte
             if packed), a delimiter at the end of a line, or descriptors of another length than other
             files; the first or the last column numbers the rows of every file; all numbers are whole, 0
-            to 255, and nothing says whether they are packed; `packed` contradicts `FORMAT`; or as
-            `check` raises.
+            to 255, and nothing says whether they are packed; `packed` contradicts `FORMAT`, or `FORMAT`
+            says that other patches were described; or as `check` raises.
     """
-    packed = _packing(folder, packed)
+    if (known := _format(folder)) is not None:
+        packed = _packing(folder, known, packed)
+        _refuse_other_patches(folder, known, sequences)
     parts = []
     for file in FILES:
         for sequence in sequences:
@@ -100,13 +119,41 @@ def read_descriptors(
     return descriptors
 
 
-def write_descriptors(folder: Path, descriptors: np.ndarray, sequences: Sequences[Sequence]) -> None:
+def check_origin(folder: Path, origin: Origin) -> None:
+    """Refuse to write descriptors into a folder of others.
+
+    Args:
+        folder: new, empty, or begun with the same origin.
+        origin: of the descriptors that are to be written.
+
+    Raises:
+        FileExistsError: the folder has files of another descriptor or release, or nothing says of which.
+        ValueError: its `FORMAT` is damaged.
+    """
+    known, stated = _format(folder), asdict(origin)
+    if known is None:
+        # A kill may leave a half-written file, which says nothing.
+        if any(".half" not in path.name for path in folder.glob("[!.]*")):
+            raise FileExistsError(f"{folder} is there already: name a folder that is not, or remove it")
+    elif changed := ", ".join(name for name in stated if known.get(name) != stated[name]):
+        raise FileExistsError(
+            f"{folder} was made with different {changed}: name another folder, or remove it"
+        )
+
+
+def write_descriptors(
+    folder: Path,
+    descriptors: np.ndarray,
+    sequences: Sequences[Sequence],
+    origin: Origin | None = None,
+) -> None:
     """Write descriptors for the benchmark; float32 values are read back exactly, bits are packed.
 
     Args:
         folder: gets a folder for each sequence, and `FORMAT`.
         descriptors: (16, N, k) float32, or bits with k a multiple of eight.
         sequences: the sequences whose patches are described.
+        origin: what they are of, for `FORMAT`; None says nothing.
 
     Raises:
         OSError: the folder cannot be written.
@@ -117,7 +164,8 @@ def write_descriptors(folder: Path, descriptors: np.ndarray, sequences: Sequence
     if packed:
         form, descriptors = "%d", np.packbits(descriptors, axis=2)
     # It comes first, so that an interrupted folder has it too.
-    write_bytes(folder / FORMAT, (json.dumps({"packed": packed}) + "\n").encode())
+    content = {"packed": packed} | (asdict(origin) if origin else {})
+    write_bytes(folder / FORMAT, (json.dumps(content) + "\n").encode())
     parts = np.split(descriptors, first_patches(sequences)[1:], axis=1)
     for sequence, part in zip(sequences, parts, strict=True):
         for file, values in zip(FILES, part, strict=True):
@@ -155,24 +203,40 @@ def _refuse_last_delimiter(path: Path, delimiter: str) -> None:
                 raise ValueError(f"{path}, {told}: end every line with its last number")
 
 
-def _packing(folder: Path, packed: bool | None) -> bool | None:
-    """Return whether numbers are packed as `FORMAT` says, or else `packed`; raise if they differ."""
+def _format(folder: Path) -> dict | None:
+    """Return what `FORMAT` says, or None without that file; raise if it does not say what is packed."""
     path = folder / FORMAT
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
-        return packed
+        return None
     except ValueError:
         content = None
-    written = content.get("packed") if isinstance(content, dict) else None
-    if not isinstance(written, bool):
+    if not isinstance(content, dict) or not isinstance(content.get("packed"), bool):
         advice = "remove the file, then say --packed or --no-packed"
         raise ValueError(f'{path} has no "packed", true or false: {advice}')
+    return content
+
+
+def _packing(folder: Path, known: dict, packed: bool | None) -> bool:
+    """Return whether numbers are packed as `FORMAT` says; raise if `packed` differs."""
+    written = known["packed"]
     if packed not in (None, written):
         told = "packed" if written else "not packed"
         advice = "leave the option out, or remove the file if it belongs to other CSVs"
-        raise ValueError(f"{path} says that the numbers are {told}: {advice}")
+        raise ValueError(f"{folder / FORMAT} says that the numbers are {told}: {advice}")
     return written
+
+
+def _refuse_other_patches(folder: Path, known: dict, sequences: Sequences[Sequence]) -> None:
+    """Raise if `FORMAT` says that the patches of a sequence were others when they were described."""
+    release = known.get("release")
+    if release is None:
+        return
+    for sequence in sequences:
+        if not isinstance(release, dict) or release.get(sequence.name) != sequence.digest():
+            told = f"says that other patches were described than those of {sequence.folder}"
+            raise ValueError(f"{folder / FORMAT} {told}: describe these into another folder")
 
 
 def _refuse_row_numbers(folder: Path, table: np.ndarray, sequences: Sequences[Sequence]) -> None:

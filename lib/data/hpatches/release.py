@@ -20,7 +20,7 @@ from PIL import Image
 
 from lib.data.images import read_image
 from lib.data.patchset import PatchSet, decoded
-from lib.files import replacing, write_bytes
+from lib.files import digest, replacing, sha256, write_bytes
 
 PATCH = 65
 LEVELS = ("easy", "hard", "tough")
@@ -33,6 +33,8 @@ KINDS = {"v_": "viewpoint", "i_": "illumination"}
 # Number of patch files, over all sequences, that stay decoded in memory: all that are generated at the
 # quick size, 200 MB. Decoding them takes a third of the time of HPatches' tasks.
 _KEPT = 256
+# Hexadecimal digits of a digest.
+_DIGITS = 16
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,14 @@ class Sequence:
             ValueError: the image cannot be decoded, or has more than 8 bits a pixel.
         """
         return (_decoded_once if self.kept else _decoded)(self.folder / f"{file}.png")
+
+    def digest(self) -> str:
+        """Return 16 hexadecimal digits that identify the 16 images by the bytes of their files.
+
+        Raises:
+            FileNotFoundError: an image is missing.
+        """
+        return digest([sha256(self.folder / f"{file}.png") for file in FILES], _DIGITS)
 
 
 def _decoded(path: Path) -> np.ndarray:
