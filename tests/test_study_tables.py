@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.study import tables
+from lib.study import open_study, tables
 from lib.study.store import METRICS
 
 
@@ -51,7 +51,8 @@ def test_with_one_seed_there_is_no_deviation(runs):
     assert "sd" not in table.columns.get_level_values(1)
 
 
-def test_fpr95_by_place_is_a_geometric_mean_beside_the_printed_mean():
+@pytest.fixture
+def on_places() -> pd.DataFrame:
     name = ("hardnet_aug, shared, SGD", "HardNet+")
     rows = [
         (*name, 0, "b", "fpr95", 1.0, "a"),
@@ -62,10 +63,21 @@ def test_fpr95_by_place_is_a_geometric_mean_beside_the_printed_mean():
         ("sift", "SIFT", None, "b", "fpr95", 4.0, None),
     ]
     columns = ["method", "label", "seed", "test", "measure", "value", "train"]
-    table = tables.fpr95_by_place("dsm", "table1", pd.DataFrame(rows, columns=columns))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_fpr95_by_place_has_a_row_a_train_place_and_its_geometric_mean(on_places):
+    table = tables.by_place(on_places)
+    assert table.loc[("hardnet_aug", "HardNet+", "a"), ["b", "c", "Mean"]].tolist() == [1, 4, 2]
+    assert table.loc[("hardnet_aug", "HardNet+", "b"), "Mean"] == pytest.approx(8)
+    assert table.loc[("sift", "SIFT", ""), "Mean"] == pytest.approx(6)
+
+
+def test_by_place_the_printed_mean_stands_beside_each_train_place(on_places):
+    study = open_study("", "half", "free")
+    table = tables.fpr95_beside("dsm", "table1", on_places, study)
     assert list(table.index) == ["SIFT", "HardNet+"]
-    assert table["a", "ours"]["HardNet+"] == pytest.approx(2)
-    assert table["b", "ours"]["HardNet+"] == pytest.approx(8)
-    assert table["ours", "mean"]["HardNet+"] == pytest.approx(4)
-    assert table["ours", "mean"]["SIFT"] == pytest.approx(6)
+    ours = table.xs("ours", axis=1, level=1).loc["HardNet+"]
+    assert ours.tolist() == pytest.approx([2, 8])
+    assert table["ours", "mean"].tolist() == pytest.approx([6, 4])
     assert table["paper", "Mean"]["HardNet+"] == pytest.approx(1.51, abs=0.02)

@@ -17,7 +17,7 @@ import pandas as pd
 from lib.data.scenes.sets import WIDE
 from lib.study.printed import printed
 from lib.study.requests import BY_SIGN
-from lib.study.runs import Runs
+from lib.study.runs import Runs, Study
 
 METHOD = ["method", "label"]
 RUN = [*METHOD, "seed"]
@@ -144,17 +144,45 @@ def by_column(runs: pd.DataFrame, sets: Sequence[str]) -> pd.DataFrame:
     return table.assign(Mean=table.mean(axis=1, skipna=False))
 
 
+def by_place(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return FPR95 by the place that networks were trained on, in percent.
+
+    Args:
+        runs: a tidy frame of the test sets that count, without zeros (`lib.study.runs.Study.counted`);
+            wide pairs are left out.
+
+    Returns:
+        Index (`method`, `label`, `train`); a method of the shared setting has its paper's name, e.g.
+        "hynet_aug". Columns are the test places, NaN where a network was trained there, and `Mean`, the
+        geometric mean of the others. A descriptor without a train set has one row, with the train
+        place "".
+    """
+    rates = pd.DataFrame(runs).query("measure == 'fpr95'")
+    rates = rates[~rates["test"].str.endswith(WIDE)]
+    method = rates["method"].str.replace(", shared, .*", "", regex=True)
+    rates = rates.assign(method=method, train=rates["train"].fillna(""))
+    table = rates.pivot_table("value", [*METHOD, "train"], "test", sort=False)
+    return table.assign(Mean=np.exp(np.log(table).mean(axis=1)))
+
+
+def fpr95(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Return FPR95 as a study compares it: `by_place`, or `by_column` over seeds."""
+    if study.profile.by_place:
+        return by_place(study.counted(runs))
+    return by_column(runs, study.tests)
+
+
 def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
     """Return a printed table of FPR95 like `by_column`: index (`method`, `label`), columns and `Mean`.
 
     A value without a train set fills both columns of its test set. The mean is the printed one, or that
-    of the columns if they are not all six. No paper has a value in a column other than the six.
+    of the columns if they are some of the six. No paper has a value in a column other than the six.
     """
     rows = rows.rename(columns={"key": "method"})
     table = _along_columns(rows.query("statistic == 'fpr95'").assign(seed=0)).droplevel("seed")
     table = table.filter(columns)
     mean = table.mean(axis=1, skipna=False)
-    if len(table.columns) == len(COLUMN_NAMES):
+    if len(table.columns) in (0, len(COLUMN_NAMES)):
         mean = rows.query("statistic == 'column_mean'").set_index(METHOD)["value"]
     return table.assign(Mean=mean)
 
@@ -201,21 +229,26 @@ def beside(paper: pd.DataFrame, runs: pd.DataFrame, cells: Iterable[str]) -> pd.
     return named(pd.DataFrame(columns), paper, runs).astype({("", "n"): "Int64"})
 
 
-def fpr95_beside(paper: str, table: str, runs: pd.DataFrame, sets: Sequence[str]) -> pd.DataFrame:
+def fpr95_beside(paper: str, table: str, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     """Return the printed FPR95 of a table and ours side by side, one row a method.
 
     Args:
         paper, table: e.g. "hynet", "table1", as for `lib.study.printed.printed`.
         runs: a tidy frame; means over seeds are shown.
-        sets: as for `by_column`; their names head our columns.
+        study: where the replicate is its place, the table is `by_place`.
 
     Returns:
         Index `Method`, with methods that the paper's table lacks last. Columns: (``, `dim`); for the
         columns that ours has and for `Mean`, (column, `paper`) and (sets, `ours`) in percent, e.g.
         ("Ntr>Lib", "paper") and ("conch > banana", "ours"); then (`ours`, `sd`), the standard deviation
-        of our mean over seeds, and (`ours`, `n`), the number of seeds.
+        of our mean over seeds, and (`ours`, `n`), the number of seeds. Where the replicate is the
+        place, columns are (`paper`, `Mean`); (train place, `ours`), the mean over test places; and
+        (`ours`, `mean`). Methods that were not trained are then left out.
     """
     rows = printed(paper, table).rename(columns={"key": "method"})
+    if study.profile.by_place:
+        return _beside_by_place(rows, by_place(study.counted(runs)))
+    sets = study.tests
     ours = by_column(runs, sets)
     theirs = printed_by_column(rows, list(ours))
     heads = own_columns(sets)
@@ -232,40 +265,41 @@ def fpr95_beside(paper: str, table: str, runs: pd.DataFrame, sets: Sequence[str]
     return table.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
 
 
-def fpr95_by_place(paper: str, table: str, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed mean FPR95 of a table beside ours, by the place that networks are trained on.
+def _beside_by_place(rows: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
+    """Lay out printed rows of FPR95 and ours, from `by_place`, as `fpr95_beside` does."""
+    theirs = printed_by_column(rows, [])
+    known = ours.index.get_level_values("method")
+    theirs = theirs[theirs.index.get_level_values("method").isin(known)]
+    means = ours["Mean"].droplevel("label").unstack("train", sort=False)
+    columns = {("paper", "Mean"): theirs["Mean"].droplevel("label")}
+    for place in means.columns.drop("", errors="ignore"):
+        columns[place, "ours"] = means[place]
+    # An untrained descriptor has the one row, which stands for every place.
+    columns["ours", "mean"] = np.exp(np.log(means).mean(axis=1))
+    return named(pd.DataFrame(columns), theirs, ours)
+
+
+def means_beside(paper: str, table: str, runs: pd.DataFrame, study: Study) -> pd.DataFrame:
+    """Return the printed mean FPR95 of a table and ours, of the methods that both have.
 
     Args:
-        paper, table: as for `fpr95_beside`.
-        runs: a tidy frame of the test sets that count, without zeros (`lib.study.runs.Study.counted`);
-            wide pairs are left out.
+        paper, table, runs, study: as for `fpr95_beside`.
 
     Returns:
-        Index `Method`, with methods that the paper's table lacks last; printed methods without a run
-        are left out. Columns, all in percent: (`paper`, `Mean`); (place, `ours`), the geometric mean
-        over the places tested on; and (`ours`, `mean`), that over places trained on, or for a
-        descriptor without a train set over those tested on.
+        A row a replicate, a seed or a train place, in the order of the printed means, the highest
+        first. Columns: `method`, `label`, `paper` and `ours`, both in percent. Means are over the
+        columns that all our rows have, or by train place over the test places that count.
     """
-    rates = pd.DataFrame(runs).query("measure == 'fpr95'")
-    rates = rates[~rates["test"].str.endswith(WIDE)]
-    rates = rates.assign(
-        # "hardnet_aug, shared, SGD" is the paper's HardNet+.
-        method=rates["method"].str.replace(", shared, .*", "", regex=True),
-        value=np.log(rates["value"]),
-        train=rates["train"].fillna(""),
-    )
-    logarithms = rates.pivot_table("value", METHOD, ["train", "test"], sort=False)
-    by_place = logarithms.T.groupby(level="train", sort=False).mean().T
-    mean = by_place.mean(axis=1)
-
+    ours = fpr95(runs, study)
+    columns: list[str] = []
+    mean = ours["Mean"]
+    if not study.profile.by_place:
+        complete = ours.drop(columns="Mean").dropna(axis=1)
+        columns, mean = list(complete), complete.mean(axis=1)
     rows = printed(paper, table).rename(columns={"key": "method"})
-    theirs = rows.query("statistic == 'column_mean'").set_index(METHOD)["value"]
-    theirs = theirs[theirs.index.get_level_values("method").isin(mean.index.get_level_values("method"))]
-    columns = {("paper", "Mean"): theirs.droplevel("label")}
-    for place in by_place.columns.drop("", errors="ignore"):
-        columns[place, "ours"] = np.exp(by_place[place]).droplevel("label")
-    columns["ours", "mean"] = np.exp(mean).droplevel("label")
-    return named(pd.DataFrame(columns), theirs.to_frame(), mean.to_frame())
+    theirs = printed_by_column(rows, columns)["Mean"].rename("paper").reset_index()
+    beside = theirs.merge(mean.rename("ours").reset_index("method"), on="method")
+    return beside.sort_values("paper", ascending=False, kind="stable", ignore_index=True)
 
 
 def tasks_beside(

@@ -41,7 +41,7 @@ seen
     the results that had been seen when the row was written; empty if none
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -222,21 +222,20 @@ def cells_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
     return apart.groupby("train").mean().T.groupby("test").mean().T
 
 
-def in_shared_setting(runs: pd.DataFrame, optimizers: Iterable[str]) -> pd.DataFrame:
-    """Return the runs of the shared setting under the names that claims have for their methods, those of
-    `ALSO` included, and with their optimiser as `SETTING`.
+def in_shared_setting(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of the shared setting with SGD and with Adam, under the names that claims have for
+    their methods, those of `ALSO` included, and with the optimiser as `SETTING`; and untrained
+    descriptors, whose setting is "".
 
     Args:
         runs: tidy, a row a number.
-        optimizers: those to keep, as `lib.recipes.shared` calls them.
     """
-    kept = []
-    for optimizer in optimizers:
+    kept = [runs[runs["seed"].isna()].assign(**{SETTING: ""})]
+    for optimizer in ("SGD", "Adam"):
         for name in COMPARED:
             own = runs[runs["method"].isin(shared([name], optimizer))]
-            kept += [
-                own.assign(method=method, setting=optimizer) for method in (name, *ALSO.get(name, ()))
-            ]
+            for method in (name, *ALSO.get(name, ())):
+                kept.append(own.assign(method=method, **{SETTING: optimizer}))
     return pd.concat(kept, ignore_index=True)
 
 

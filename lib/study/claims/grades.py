@@ -32,6 +32,8 @@ Two rules need several seeds at a place. "Spread" compares standard deviations o
 sixths of the cells reject, and is contradicted if the opposite is significant in one of them (Holm).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -39,8 +41,11 @@ from scipy import stats
 from lib.statistics import effect_by_place, holm, jackknife, places_needed, student_interval
 from lib.study.claims import (
     ALIKE,
+    REPLICATE,
     cells_of,
+    effects,
     in_print,
+    in_shared_setting,
     lacking,
     on_side,
     pairs,
@@ -48,6 +53,7 @@ from lib.study.claims import (
     shown,
     spreads_of,
 )
+from lib.study.runs import Study
 
 # From the worst to the best answer to a sentence with a side.
 GRADES = (
@@ -70,6 +76,9 @@ CELLS = {"each": 5 / 6, "most": 1 / 2}
 RULED = ("mean", "best", "worst", "any", "spread", "significant", *CELLS)
 COLUMNS = ["grade", "effect", "low", "high", "places", "share", "other_low", "other_high"]
 COLUMNS += ["printed", "needed", "p_against", "missing"]
+# What readers see of them.
+SHOWN = ["id", "sentence", "method", "rival", "measure", "grade", "effect", "low", "high"]
+SHOWN += ["other_low", "other_high", "places", "share", "printed", "needed"]
 
 
 def grade(
@@ -233,6 +242,24 @@ def _printed(pair: pd.Series) -> tuple[float, float]:
         return np.log(printed), 0.0
     columns = int(counted.split(" of ")[1])
     return np.log(printed), PRINTED_SPREAD / np.sqrt(columns)
+
+
+def judged(
+    claims: pd.DataFrame, runs: pd.DataFrame, study: Study, replicate: Sequence[str] = REPLICATE
+) -> pd.DataFrame:
+    """Return what a notebook shows of its sentences: `graded` where the replicate is the place, without
+    what was not run; else the `effects`, which have no grade.
+
+    Args:
+        claims: from `lib.study.claims.read`.
+        runs: tidy, a row a number.
+        study: the notebook's.
+        replicate: as `lib.study.claims.effects` takes it.
+    """
+    if not study.profile.by_place:
+        return effects(claims, runs, replicate)
+    rows = graded(claims, in_shared_setting(study.counted(runs)))
+    return rows.loc[rows["missing"] == "", SHOWN]
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
