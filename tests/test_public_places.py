@@ -106,7 +106,7 @@ def test_places_arrive_whole_and_their_licences_are_printed(
 ) -> None:
     home = tmp_path / "new" / "places"
     assert run(home, server, scenes) == 0
-    assert names_in(home) == ["church", "scenes.json", "yard"]
+    assert names_in(home) == ["church", "scenes.json", "shared.json", "yard"]
     for scene in scenes:
         for photograph in scene.photographs:
             content = (home / scene.name / "images" / photograph.name).read_bytes()
@@ -138,7 +138,7 @@ def test_only_named_places_come_and_only_the_evidence_unasked(
 ) -> None:
     asked = [scenes[0], scene_of("yard", scenes[1].photographs, evidence=False)]
     assert run(tmp_path / "a", server, asked) == 0
-    assert names_in(tmp_path / "a") == ["church", "scenes.json"]
+    assert names_in(tmp_path / "a") == ["church", "scenes.json", "shared.json"]
     assert run(tmp_path / "b", server, scenes, "yard", "--keep-archives") == 0
     assert names_in(tmp_path / "b") == ["scenes.json", "yard", "yard.originals"]
     assert len(names_in(tmp_path / "b" / "yard.originals")) == 4
@@ -156,7 +156,7 @@ def test_a_broken_transfer_continues_where_it_stopped(
     server.asked.clear()
     assert run(tmp_path, server, scenes) == 0
     assert server.asked[0] == (url_path("a/images/0001.jpg"), "bytes=999-")
-    assert names_in(tmp_path) == ["church", "scenes.json", "yard"]
+    assert names_in(tmp_path) == ["church", "scenes.json", "shared.json", "yard"]
 
 
 def test_a_silent_server_is_given_up(

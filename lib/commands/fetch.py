@@ -13,7 +13,14 @@ from pathlib import Path
 from lib.commands.options import exit_status
 from lib.data.fetching import MIRROR, fetch
 from lib.data.phototour import KNOWN_COUNTS
-from lib.data.scenes.public import REPOSITORIES, PublicScene, fetch_scene, public_scenes, write_roles
+from lib.data.scenes.public import (
+    REPOSITORIES,
+    PublicScene,
+    fetch_scene,
+    public_scenes,
+    write_roles,
+    write_shared_matches,
+)
 
 
 def main(
@@ -58,5 +65,6 @@ def main(
             print(f"{scene.name}: {scene.author}; {scene.licence}; {scene.address}", flush=True)
             fetch_scene(options.folder / scene.name, scene, options.mirror or REPOSITORIES, keep)
             write_roles(options.folder, scenes)
+        write_shared_matches(options.folder, scenes)
 
     return exit_status(parser, arguments, run)

@@ -19,6 +19,8 @@ import numpy as np
 from lib.files import check_name, photograph_of_mask, why_passed_over
 
 PLACES = "scenes.json"
+# Verified matches between scenes, with a digest of their files.
+SHARED = "shared.json"
 IMAGES, SPARSE, CAMERAS = "images", "sparse", "cameras"
 ROLES = ("train_and_test", "test", "reserve")
 LIMITS = ("most_classes", "most_images", "most_keypoints")

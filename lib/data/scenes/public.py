@@ -25,7 +25,7 @@ from PIL import Image, ImageOps
 from lib.data.cameras import read_strecha_camera, read_strecha_cameras
 from lib.data.fetching import download
 from lib.data.images import read_image
-from lib.data.scenes.places import CAMERAS, IMAGES, LIMITS, PLACES, ROLES, image_files
+from lib.data.scenes.places import CAMERAS, IMAGES, LIMITS, PLACES, ROLES, SHARED, image_files
 from lib.files import make_once, sha256, write_bytes
 
 REPOSITORIES = "https://raw.githubusercontent.com/"
@@ -224,6 +224,17 @@ def write_roles(home: Path, scenes: Iterable[PublicScene]) -> None:
             content.setdefault(limit, most)
     if content != held:
         write_bytes(file, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def write_shared_matches(home: Path, scenes: Iterable[PublicScene]) -> None:
+    """Put the study's count of matches between scenes, which takes minutes, beside all scenes of the
+    evidence; an existing file is kept.
+
+    It is read only if the scenes hold the study's photographs file by file; others are matched anew.
+    """
+    whole = all((home / scene.name).is_dir() for scene in scenes if scene.evidence)
+    if whole and not (home / SHARED).exists():
+        write_bytes(home / SHARED, (_TABLES / "public_shared.json").read_bytes())
 
 
 def _rows(table: str) -> Iterator[dict[str, str]]:

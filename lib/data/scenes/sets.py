@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lib.data import states
-from lib.data.scenes.places import IMAGES, MOST_SHARED, Places, image_files, read_places, shared_matches
+from lib.data.scenes.places import (
+    IMAGES,
+    MOST_SHARED,
+    SHARED,
+    Places,
+    image_files,
+    read_places,
+    shared_matches,
+)
 from lib.files import make_checked
 
 if TYPE_CHECKING:
@@ -31,7 +39,6 @@ WIDE, IMAGES_OF = "-wide", "-images"
 # Px up to which a carried and a detected keypoint show one point: values shown, and that of training.
 SHOWN, TRAINING = (1.5, 3.0, 5.0), 2.5
 # Matches between scenes, as measured; copied beside the scenes, it saves measuring them again.
-_SHARED = "shared.json"
 _MAKER = "places"
 
 
@@ -189,7 +196,7 @@ class SceneSets:
         """The `shared_matches` of all scenes: those that are written beside the scenes if these have not
         changed since, else measured once."""
         files = states.digest(self._files)
-        beside = self.root / _SHARED
+        beside = self.root / SHARED
         if beside.is_file():
             written = json.loads(beside.read_text())
             if written["files"] == files:
@@ -198,11 +205,11 @@ class SceneSets:
 
         def measure(new: Path) -> None:
             measured = {"files": files, "matches": shared_matches(images)}
-            (new / _SHARED).write_text(json.dumps(measured) + "\n")
+            (new / SHARED).write_text(json.dumps(measured) + "\n")
 
         folder = self.folder / f"shared-{files}"
         make_checked(folder, "shared", measure)
-        return json.loads((folder / _SHARED).read_text())["matches"]
+        return json.loads((folder / SHARED).read_text())["matches"]
 
 
 @lru_cache(maxsize=12)
