@@ -83,15 +83,17 @@ def holm(p_values: ArrayLike) -> np.ndarray:
         p_values: (m,) in [0, 1].
 
     Returns:
-        (m,) in the same order; reject a hypothesis where it is at most the level.
+        (m,) in the same order; reject a hypothesis where it is at most the level. NaN is a hypothesis
+        that was not tested: it stays NaN and does not count.
     """
     p = np.asarray(p_values, float)
-    order = np.argsort(p, kind="stable")
+    adjusted = np.full_like(p, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
     # The smallest p is multiplied by m, the next by m − 1, and so on.
-    multiplied = p[order] * np.arange(len(p), 0, -1)
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.maximum.accumulate(multiplied)
-    return np.minimum(1, adjusted)
+    multiplied = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(multiplied))
+    return adjusted
 
 
 def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -107,12 +109,14 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
     Returns:
         A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the two ends of Newcombe's interval
         (2006, method 5), each a number, or (c,). The interval is wide even where the runs separate
-        completely; a bootstrap of the runs has no width there.
+        completely; a bootstrap of the runs has no width there. All are NaN where a run is.
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
     higher = a[:, None] > b
     equal = a[:, None] == b
     value = (higher + 0.5 * equal).mean(axis=(0, 1))
+    lacking = np.isnan(a).any(axis=0) | np.isnan(b).any(axis=0)
+    value = np.where(lacking, np.nan, value)
     low, high = np.vectorize(_newcombe, otypes=[float, float])(value, len(a), len(b))
     # Vectors of runs give numbers, not arrays without dimensions.
     return value[()], low[()], high[()]
@@ -120,6 +124,8 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
 
 def _newcombe(value: float, runs_a: int, runs_b: int) -> tuple[float, float]:
     """Find the values that are z standard errors from the estimate, with errors at those values."""
+    if np.isnan(value):
+        return np.nan, np.nan
     z = scipy.stats.norm.ppf((1 + CONFIDENCE) / 2)
     more = (runs_a + runs_b) / 2 - 1
 

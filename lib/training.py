@@ -121,7 +121,7 @@ def train(
     Args:
         recipe: the method.
         profile: the size and length of the run.
-        patch_set: the set that pairs are drawn from; each class has 2 patches or more.
+        patch_set: the set that pairs are drawn from, of uint8 patches; each class has 2 or more.
         seed: seed of initialisation, dropout and every draw.
         device: "cpu", "cuda", …
         evaluate: called with the model in evaluation mode at the end of each epoch.
@@ -132,11 +132,14 @@ def train(
         max_steps: stop after this many steps, keeping the schedule of the full run.
 
     Raises:
-        ValueError: the set cannot fill a batch, or the recipe names an unknown part.
+        ValueError: the set's patches are not uint8, it cannot fill a batch, or the recipe names an
+            unknown part.
         ForeignCheckpoint: the checkpoint is damaged or something else.
         FloatingPointError: the loss is no longer finite.
         OSError: a checkpoint cannot be written; the previous one is unchanged.
     """
+    if patch_set.patches.dtype != np.uint8:
+        raise ValueError(f"patches are uint8 grey values, got {patch_set.patches.dtype}")
     budget = profile.budget_for(recipe)
     epoch_steps = steps_per_epoch(budget)
     total = epoch_steps * budget.epochs

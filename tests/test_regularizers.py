@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import literal_hynet
 import pytest
@@ -132,3 +133,15 @@ def test_identical_descriptors_have_finite_penalties_and_gradients(regularizer, 
         assert torch.isfinite(loss)
         assert torch.isfinite(leaf.grad).all()
         assert regularizer is not Norm or (loss.item(), leaf.grad.abs().max().item()) == (0, 0)
+
+
+def test_r_l2_warns_once_of_descriptors_that_were_normalised_already() -> None:
+    raw = raw_pairs(4, 8)
+    unit = F.normalize(raw, dim=-1)
+    regulariser = Norm()
+    with pytest.warns(UserWarning, match="network.raw"):
+        assert float(regulariser(Descriptions(unit, unit))) == pytest.approx(0, abs=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        regulariser(Descriptions(unit, unit))
+        assert float(Norm()(Descriptions(raw, unit))) > 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,7 +95,20 @@ def test_holm_rejects_what_the_step_down_rule_rejects(p, alpha):
         assert (adjusted[i] > alpha) == stopped
 
 
+def test_holm_leaves_out_what_was_not_tested():
+    adjusted = holm([0.03, math.nan, 0.04, math.nan])
+    assert adjusted == pytest.approx([0.06, math.nan, 0.06, math.nan], nan_ok=True)
+
+
 # Effect size
+
+
+def test_a_run_without_a_value_leaves_no_effect_size():
+    assert np.isnan(vargha_delaney([1, 2, math.nan], [3, 4, 5])).all()
+    value, low, high = vargha_delaney([[1, 1], [2, math.nan]], [[0, 0], [0, 0]])
+    assert value.tolist() == pytest.approx([1, math.nan], nan_ok=True)
+    assert np.isnan([low[1], high[1]]).all()
+    assert np.isfinite([low[0], high[0]]).all()
 
 
 @given(a=runs, b=runs)

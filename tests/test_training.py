@@ -220,6 +220,12 @@ def test_what_says_nothing_about_the_file_is_raised_as_it_is(
         assert raised.value is error
 
 
+def test_patches_that_are_no_grey_values_of_a_byte_are_refused(small_set: PatchSet) -> None:
+    scaled = replace(small_set, patches=small_set.patches.astype(np.float32) / 255)
+    with pytest.raises(ValueError, match="uint8 grey values, got float32"):
+        train(recipes.HARDNET, profiles.QUICK, scaled, seed=0, max_steps=1)
+
+
 def test_a_batch_of_two_pairs_trains(small_set: PatchSet) -> None:
     pair = replace(TINY, budget=Budget(batch_pairs=2, epoch_pairs=6, epochs=1))
     trained = train(ADASAMPLE, pair, small_set, 0)

@@ -92,7 +92,8 @@ class Weighted(nn.Module):
     def update(self, values: Tensor) -> None:
         """Move the distribution towards a batch of values (n,), or set it from the first batch.
 
-        The same batch twice in a row moves it once: gradient checkpointing computes a forward again.
+        The same batch twice in a row moves it once: gradient checkpointing computes a forward again. If
+        several forwards come before a backward pass, their batches alternate, and each moves it twice.
         """
         if self.latest is not None and torch.equal(values, self.latest):
             return

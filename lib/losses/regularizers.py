@@ -1,5 +1,6 @@
 """Regularisers, each a module from the descriptors of a batch to a scalar that is added to its loss."""
 
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -10,6 +11,8 @@ from lib.losses.distances import euclidean, without_own
 
 # Added under a root, whose gradient at zero is infinite (SOSNet's and HyNet's code).
 EPSILON = 1e-6
+# Descriptors whose squared lengths differ from 1 by less than this were normalised.
+_UNIT = 1e-3
 # How values (n,) of pairs become a scalar.
 _REDUCTIONS = {"mean": torch.mean, "sum": torch.sum}
 
@@ -65,6 +68,8 @@ class Norm(nn.Module):
     """HyNet's R_L2 (Eq. 5): matching descriptors should have the same length before normalisation,
     (‖x‖ − ‖x⁺‖)² of raw descriptors.
 
+    Descriptors that were normalised leave nothing to regularise: the first batch warns of it.
+
     Args:
         weight: γ of Eq. 7.
         reduction: "mean" over pairs (Eq. 5), or "sum" as in the authors' code.
@@ -76,6 +81,7 @@ class Norm(nn.Module):
     def __init__(self, weight: float = 0.1, reduction: str = "mean"):
         super().__init__()
         self.weight, self.reduce = weight, find_reduction(reduction)
+        self.looked = False
 
     def forward(self, described: Descriptions) -> Tensor:
         """Return the weighted regulariser of the pairs, a scalar.
@@ -90,6 +96,14 @@ class Norm(nn.Module):
                 f"{zeros} raw descriptors are zero and have no direction: the network collapsed; "
                 "take a lower learning rate"
             )
+        if not self.looked:
+            self.looked = True
+            if bool(((squares.detach() - 1).abs() < _UNIT).all()):
+                warnings.warn(
+                    "all descriptors have length 1, so that R_L2 is 0: give raw ones, as "
+                    "network.raw(patches) returns them, not network(patches)",
+                    stacklevel=2,
+                )
         anchors, positives = (squares + EPSILON).sqrt()
         differences = (anchors - positives).square()
         return self.weight * self.reduce(differences)
