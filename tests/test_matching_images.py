@@ -68,6 +68,50 @@ def test_few_grey_values_of_sixteen_bits_are_read_if_eight_tell_them_apart(tmp_p
         np.testing.assert_array_equal(read_grey(saved(tmp_path, "a.png", wide)), values)
 
 
+@pytest.mark.parametrize("largest", [100, 1000, 65000])
+@pytest.mark.parametrize("kind", ["P5", "P6", "P2"])
+def test_a_pgm_or_ppm_whose_white_is_not_that_of_all_its_bits_is_refused(
+    tmp_path: Path, kind: str, largest: int
+) -> None:
+    path = tmp_path / "a.ppm"
+    path.write_bytes(pnm(kind, largest))
+    with pytest.raises(ValueError, match=rf"a\.ppm holds values up to {largest}"):
+        read_grey(path)
+
+
+@pytest.mark.parametrize("largest", [255, 65535])
+@pytest.mark.parametrize("kind", ["P5", "P6", "P2"])
+def test_a_pgm_or_ppm_of_8_or_16_bits_is_read(tmp_path: Path, kind: str, largest: int) -> None:
+    path = tmp_path / "a.ppm"
+    path.write_bytes(pnm(kind, largest))
+    assert np.abs(read_grey(path).astype(int) - GREY).max() <= 1
+
+
+def pnm(kind: str, largest: int) -> bytes:
+    """Return `GREY` as a grey (P5), a colour (P6) or a written-out grey (P2) file."""
+    values = (GREY / 255 * largest).round().astype("u1" if largest < 256 else ">u2")
+    header = b"%s 60 40 %d\n" % (kind.encode(), largest)
+    if kind == "P2":
+        return header + b" ".join(b"%d" % value for value in values.ravel()) + b"\n"
+    return header + np.repeat(values, 3 if kind == "P6" else 1).tobytes()
+
+
+def test_a_tiff_whose_0_is_white_is_read_with_8_bits_and_refused_with_16(tmp_path: Path) -> None:
+    short = tiff_whose_0_is_white(tmp_path / "8.tif", 255 - GREY)
+    np.testing.assert_array_equal(read_grey(short), GREY)
+    wide = tiff_whose_0_is_white(tmp_path / "16.tif", 65535 - GREY.astype(np.uint16) * 257)
+    with pytest.raises(ValueError, match=r"16\.tif .* white"):
+        read_grey(wide)
+
+
+def tiff_whose_0_is_white(path: Path, values: np.ndarray) -> Path:
+    cv2.imwrite(str(path), values, [cv2.IMWRITE_TIFF_COMPRESSION, 1])
+    content, tag = path.read_bytes(), b"\x06\x01\x03\x00\x01\x00\x00\x00"
+    assert content.count(tag + b"\x01\x00") == 1
+    path.write_bytes(content.replace(tag + b"\x01\x00", tag + b"\x00\x00"))
+    return path
+
+
 def test_an_alpha_channel_is_ignored_unless_it_hides_a_pixel(tmp_path: Path) -> None:
     image = Image.fromarray(GREY).convert("RGBA")
     assert np.abs(read_grey(saved(tmp_path, "a.png", image)).astype(int) - GREY).max() <= 1

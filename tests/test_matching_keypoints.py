@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from kornia.feature import KeyNet, KeyNetDetector, extract_patches_from_pyramid, scale_laf
 from scipy.ndimage import gaussian_filter
 
-from lib.features.detectors import KINDS, Detector, as_tensor, detect, regions
-from lib.features.keypoints import Keypoints, dog_keypoints, local_affine, one_a_place, transfer
+from lib.features.detectors import KINDS, Detector, Regions, as_tensor, detect, regions
+from lib.features.keypoints import (
+    Keypoints,
+    dog_keypoints,
+    from_opencv,
+    local_affine,
+    one_a_place,
+    transfer,
+)
 from lib.features.patches import MAGNIFICATION, PATCH_WIDTH, cut, extract
 
 # Kinds that need no checkpoint.
@@ -178,6 +185,54 @@ def test_keynet_detects_with_the_weights_of_a_file(keynet: Path) -> None:
 
 def at(x: float, y: float, scale: float, orientation: float) -> Keypoints:
     return Keypoints(np.array([[x, y]]), np.array([scale]), np.array([orientation]))
+
+
+def test_the_scale_of_opencvs_sift_keypoint_is_half_its_size() -> None:
+    keypoints = from_opencv([cv2.KeyPoint(10, 20, 8, 90, 0.5)])
+    assert keypoints.scale.tolist() == [4]
+    assert keypoints.position.tolist() == [[10, 20]]
+    assert keypoints.orientation[0] == pytest.approx(np.pi / 2)
+
+
+@pytest.mark.parametrize(
+    "keypoint",
+    [
+        (np.nan, 50, 2, 0),
+        (50, np.inf, 2, 0),
+        (50, 50, np.nan, 0),
+        (50, 50, np.inf, 0),
+        (50, 50, 0, 0),
+        (50, 50, -2, 0),
+        (50, 50, 2, np.nan),
+    ],
+)
+def test_a_keypoint_that_is_not_finite_or_has_no_scale_is_refused(
+    keypoint: tuple[float, float, float, float],
+) -> None:
+    with pytest.raises(ValueError, match="1 of 1 keypoints"):
+        extract(texture(), regions(at(*keypoint)))
+
+
+def test_a_frame_without_area_is_refused() -> None:
+    maps = np.array([[[2, 0, 50], [0, 2, 50]], [[2, 2, 50], [2, 2, 50]]], np.float32)
+    with pytest.raises(ValueError, match="1 of 2 keypoints"):
+        extract(texture(), Regions(maps, np.ones(2, np.float32)))
+
+
+def test_keypoints_of_an_image_of_another_size_are_refused_with_their_number() -> None:
+    # 100 by 60 px, where the keypoints' image had 200 by 200 px.
+    small = texture()[:60, :100]
+    places = np.array([[10, 10], [150, 10], [10, 150], [150, 150], [-3, 10]], float)
+    keypoints = regions(Keypoints(places, np.full(5, 2.0), np.zeros(5)))
+    with pytest.raises(ValueError, match=r"4 of 5 keypoints .* 100 by 60 px"):
+        extract(small, keypoints)
+
+
+def test_keypoints_on_the_border_belong_to_the_image() -> None:
+    # The image's edges, in both conventions of where the first pixel's centre is.
+    places = np.array([[-0.5, -0.5], [99.5, 59.5], [0, 0], [99, 59], [100, 60]])
+    keypoints = regions(Keypoints(places, np.full(5, 2.0), np.zeros(5)))
+    assert len(extract(texture()[:60, :100], keypoints)) == 5
 
 
 @given(across=st.floats(-0.3, 0.3), along=st.floats(-1e-3, 1e-3))

@@ -6,13 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.distance import cdist
 from test_matching_keypoints import texture
 
 from lib.benchmarks import subject
 from lib.data.hpatches.release import as_64
 from lib.features.detectors import Detector, detect
-from lib.features.matches import match, nearest
+from lib.features.matches import match, nearest, similarity
 from lib.features.networks import describe, find, own_magnification, patch_descriptors
 from lib.features.patches import MAGNIFICATION, PATCH_WIDTH, as_patches, extract
 from lib.models import l2net, l2net_binary
@@ -89,6 +90,38 @@ def test_one_keypoint_gives_no_second_nearest_for_the_ratio_test() -> None:
     sample = descriptors("float", 0, 3)
     assert len(match(sample, sample[:1], ratio=None)) == 1
     assert len(match(sample, sample[:1])) == 0
+
+
+@pytest.mark.parametrize("ratio", [80, 0, -1, float("nan")])
+def test_a_ratio_outside_its_range_is_refused_without_keypoints_too(ratio: float) -> None:
+    sample = descriptors("float", 0, 3)
+    for first in (sample, sample[:0]):
+        with pytest.raises(ValueError, match="ratio"):
+            match(first, sample, ratio=ratio)
+
+
+@KINDS
+def test_tensors_match_as_arrays_do(kind: str) -> None:
+    first, second = descriptors(kind, 0, 30), descriptors(kind, 1, 20)
+    tensors = torch.from_numpy(first), torch.from_numpy(second)
+    expected, got = match(first, second, ratio=None), match(*tensors, ratio=None)
+    np.testing.assert_array_equal(got.second, expected.second)
+    np.testing.assert_array_equal(got.distance, expected.distance)
+    np.testing.assert_array_equal(similarity(*tensors, got), similarity(first, second, expected))
+
+
+def test_lists_of_numbers_match_as_arrays_do() -> None:
+    first, second = descriptors("float", 0, 30), descriptors("float", 1, 20)
+    expected, got = match(first, second), match(first.tolist(), second.tolist())
+    np.testing.assert_array_equal(got.second, expected.second)
+    np.testing.assert_allclose(got.distance, expected.distance, rtol=1e-6)
+    assert len(match([], second.tolist())) == 0
+
+
+def test_bits_that_are_not_packed_are_refused() -> None:
+    bits = descriptors("float", 0, 5) > 0
+    with pytest.raises(ValueError, match="packbits"):
+        match(bits, bits)
 
 
 def bytes_of_sift(seed: int) -> np.ndarray:

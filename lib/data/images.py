@@ -97,8 +97,8 @@ def read_grey(
     Raises:
         FileNotFoundError: the file is missing.
         ValueError: the file is not an image, truncated, larger than `most_pixels`, partly transparent,
-            marked as to be turned, or has values that 8 bits would not tell apart. The message names the
-            file and says what to do.
+            marked as to be turned, or has values that 8 bits would not tell apart or that programs read
+            differently. The message names the file and says what to do.
     """
     path = Path(path)
     with warnings.catch_warnings():
@@ -106,8 +106,10 @@ def read_grey(
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         header = read_image(path, header_only=True)
         width, height = header.size
+        tags = header.tag_v2 if header.format == "TIFF" else {}
         # When it loads a TIFF, Pillow turns it and forgets the mark; OpenCV always turns it.
-        marked_tiff = header.format == "TIFF" and header.tag_v2.get(ExifTags.Base.Orientation) in _TURNED
+        marked_tiff = tags.get(ExifTags.Base.Orientation) in _TURNED
+        least_is_white = tags.get(ExifTags.Base.PhotometricInterpretation) == 0
         if width * height > most_pixels:
             most = f"more than {most_pixels / 1e6:g} megapixels"
             raise ValueError(f"{path} is {width} by {height} px, {most}")
@@ -116,6 +118,10 @@ def read_grey(
         raise ValueError(
             f"{path} is a TIFF marked as to be turned, which programs differ on: save it turned"
         )
+    if (largest := _largest_value(header)) not in (255, 65535):
+        # OpenCV would not scale them.
+        values = f"{path} holds values up to {largest}, which programs read differently"
+        raise ValueError(f"{values}: save it as PNG")
     if image.has_transparency_data and image.convert("RGBA").getextrema()[3][0] < 255:
         raise ValueError(f"{path} can be seen through in places: save it over a background")
     # Pillow also reads marks in XMP and in PNG's text, as COLMAP does, and OpenCV does not.
@@ -127,6 +133,10 @@ def read_grey(
     if grey is None:
         raise ValueError(f"{path} is of a kind that OpenCV does not read: save it as PNG")
     if grey.dtype == np.uint16:
+        if least_is_white:
+            # OpenCV inverts it only if it has 8 bits.
+            white = f"{path} is a TIFF of 16 bits whose 0 is white, which programs read differently"
+            raise ValueError(f"{white}: save it as PNG")
         if (kept := _kept_values(grey)) < _FEWEST_GREYS:
             bits = f"{path} holds 16 bits a pixel, of which 8 bits would keep {kept} grey values"
             raise ValueError(f"{bits}: stretch them, or save it with 8")
@@ -136,6 +146,15 @@ def read_grey(
     if longest_side is not None:
         grey = reduced(grey, longest_side)
     return turned(grey, mark) if orientation == "turned" else grey
+
+
+def _largest_value(header: Image.Image) -> int:
+    """Return the value that a PGM's or PPM's header gives to white; 255 for any other image."""
+    if header.format != "PPM" or header.mode in ("1", "F"):
+        return 255
+    # Where the value is that of all bits of a pixel, Pillow may leave it out.
+    arguments = header.tile[0].args
+    return arguments[1] if isinstance(arguments, tuple) else 255
 
 
 def _kept_values(grey: np.ndarray) -> int:

@@ -79,7 +79,15 @@ class Regions:
 
 
 def regions(keypoints: Keypoints) -> Regions:
-    """Return discs at keypoints; keypoints without a response are taken as sorted by strength."""
+    """Return discs at keypoints; keypoints without a response are taken as sorted by strength.
+
+    Raises:
+        ValueError: a scale is not finite and above 0; `lib.features.patches.extract` checks the rest.
+    """
+    # Checked here, since a frame does not tell a negative scale from half a turn.
+    positive = np.isfinite(keypoints.scale) & (keypoints.scale > 0)
+    if wrong := np.count_nonzero(~positive):
+        raise ValueError(f"{wrong} of {len(keypoints)} keypoints have a scale that is not above 0")
     response = keypoints.response
     scores = np.arange(len(keypoints), 0, -1) if response is None else response
     return Regions(keypoints.discs(1.0).astype(np.float32), scores.astype(np.float32))
@@ -157,7 +165,8 @@ def brisk_keypoints(image: np.ndarray, most: int) -> Keypoints:
     """
     brisk = cv2.xfeatures2d.BRISK_create(thresh=30, octaves=3)
     keypoints = from_opencv(brisk.detect(image, None))[:most]
-    return replace(keypoints, scale=BRISK_SCALE * keypoints.scale / BRISK_SIZE)
+    size = 2 * keypoints.scale
+    return replace(keypoints, scale=BRISK_SCALE * size / BRISK_SIZE)
 
 
 def colmap_sift(image: np.ndarray) -> tuple[Keypoints, np.ndarray]:

@@ -7,7 +7,7 @@ first pixel's centre at 0, 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,19 +64,21 @@ def dog_keypoints(image: np.ndarray, contrast: float, smallest_scale: float = 0.
     # Otherwise OpenCV shifts the doubled image, and all keypoints lie 0.25 px too far right and down.
     sift = cv2.SIFT_create(contrastThreshold=contrast, enable_precise_upscale=True)
     keypoints = from_opencv(sift.detect(image, None))
-    keypoints = replace(keypoints, scale=keypoints.scale / 2)
     return keypoints[keypoints.scale >= smallest_scale]
 
 
 def from_opencv(detected: Sequence[cv2.KeyPoint]) -> Keypoints:
-    """Convert OpenCV's keypoints, the strongest first; their scale is OpenCV's size, px.
+    """Convert OpenCV's keypoints, the strongest first; their scale is half of OpenCV's size.
+
+    For SIFT, half the size is the standard deviation of the keypoint's Gaussian. Other detectors of
+    OpenCV give the size another meaning: ORB's is 31 px at full resolution. Replace their scale.
 
     Keypoints with the same response are ordered by place, size and orientation, since OpenCV's order
     depends on how its threads finish.
     """
     ordered = sorted(detected, key=lambda k: (-k.response, k.pt, k.size, k.angle))
     rows = np.array([(*k.pt, k.size, k.angle, k.response) for k in ordered], float).reshape(-1, 5)
-    return Keypoints(rows[:, :2], rows[:, 2], np.deg2rad(rows[:, 3]), rows[:, 4])
+    return Keypoints(rows[:, :2], rows[:, 2] / 2, np.deg2rad(rows[:, 3]), rows[:, 4])
 
 
 def one_a_place(keypoints: Keypoints) -> Keypoints:

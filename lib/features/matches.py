@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import faiss
 import numpy as np
+from numpy.typing import ArrayLike
 
 # Nearest over second-nearest; Lowe's is 0.8 for SIFT.
 RATIO = 0.9
@@ -39,8 +40,8 @@ class Matches:
 
 
 def match(
-    first: np.ndarray,
-    second: np.ndarray,
+    first: ArrayLike,
+    second: ArrayLike,
     mutual: bool = True,
     ratio: float | None = RATIO,
     *,
@@ -52,6 +53,7 @@ def match(
 
     Args:
         first, second: (n, k) and (m, k) float32, or (n, k / 8) and (m, k / 8) uint8 of packed bits.
+            Tensors on the CPU and lists are taken as NumPy takes them: numbers in a list are no bits.
         mutual: keep only pairs that are each other's nearest.
         ratio: keep only pairs nearer than this share of the second-nearest's distance (Lowe, IJCV
             2004); None keeps all. If the second image has only one keypoint, there is no second-nearest
@@ -63,9 +65,15 @@ def match(
         Matches; none if an image has no descriptors.
 
     Raises:
-        ValueError: a descriptor is not finite, the images' descriptors differ in length or type, or
-            uint8 of 128 bytes or more are not said to be packed.
+        ValueError: a descriptor is not finite, the images' descriptors differ in length or type, they
+            are bool, uint8 of 128 bytes or more are not said to be packed, or the ratio is outside
+            (0, 1].
     """
+    if ratio is not None and not 0 < ratio <= 1:
+        raise ValueError(f"ratio must be above 0, 1 at most, or None, got {ratio}")
+    first, second = np.asarray(first), np.asarray(second)
+    if bool in (first.dtype, second.dtype):
+        raise ValueError("descriptors of bool cannot be matched: pack them with np.packbits(…, axis=1)")
     if not len(first) or not len(second):
         return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
     one, other = ((array.shape[1:], array.dtype == np.uint8) for array in (first, second))
@@ -94,12 +102,13 @@ def match(
     return Matches(rows, neighbours[rows, 0], distances[rows, 0])
 
 
-def similarity(first: np.ndarray, second: np.ndarray, matches: Matches) -> np.ndarray:
+def similarity(first: ArrayLike, second: ArrayLike, matches: Matches) -> np.ndarray:
     """Return a score from 0 to 1 for each keypoint of the first image, (n,) float32.
 
     A match scores (1 + cosine) / 2, and a keypoint without one 0. For bits the score is the share that
-    agree, which equals (1 + cosine) / 2 of vectors of -1 and 1.
+    agree, which equals (1 + cosine) / 2 of vectors of -1 and 1. Descriptors are as `match` takes them.
     """
+    first, second = np.asarray(first), np.asarray(second)
     one, other = first[matches.first], second[matches.second]
     if first.dtype == np.uint8:
         agree = 1 - matches.distance / (8 * first.shape[1])

@@ -93,7 +93,8 @@ def describe(
         device: the network's.
 
     Raises:
-        ValueError: the image has colours, another type or other values.
+        ValueError: the image has colours, another type or other values; the network is in training
+            mode; or given keypoints have values that are not finite, no scale, or lie outside the image.
     """
     image = as_image(image)
     if magnification is None:

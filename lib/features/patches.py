@@ -28,6 +28,9 @@ MAGNIFICATION = 6.0
 # Highest grey value of an image of 0 to 1 whose resizing overshot: on photographs, bicubic and Lanczos
 # reach 1.1, at black and white edges 1.55. An image of 0 to 255 has no texture below it.
 OVERSHOT = 2.0
+# How far from the centres of the outermost pixels a keypoint may lie, px: their outer edges are half a
+# pixel away, and programs that place the first centre at 0.5 shift a keypoint by as much.
+_BEYOND = 1.0
 _SAMPLED_AT_ONCE = 512
 # Few enough that a core's cache holds their grids; kornia's own function makes all grids at once.
 _EXTRACTED_AT_ONCE = 64
@@ -169,7 +172,11 @@ def extract(image: np.ndarray, regions: Regions, magnification: float = MAGNIFIC
 
     Returns:
         (N, 64, 64) uint8; pixels outside the image repeat the nearest one inside.
+
+    Raises:
+        ValueError: a frame is not finite or has no area, or a keypoint lies outside the image.
     """
+    _check(regions, image.shape)
     patches = np.empty((len(regions), PATCH, PATCH), np.uint8)
     with torch.inference_mode():
         levels = [as_tensor(image)]
@@ -187,6 +194,28 @@ def extract(image: np.ndarray, regions: Regions, magnification: float = MAGNIFIC
                 values = extract_patches_simple(level, frames, PATCH)[0, :, 0]
                 patches[members.numpy()] = (255 * values).round().clamp(0, 255).byte().numpy()
     return patches
+
+
+def _check(regions: Regions, shape: tuple[int, int]) -> None:
+    """Refuse keypoints that no patch of an image of this shape, (H, W), can belong to."""
+    finite = np.isfinite(regions.maps).all(axis=(1, 2))
+    if not finite.all():
+        raise ValueError(
+            f"{np.count_nonzero(~finite)} of {len(finite)} keypoints have a position, scale or "
+            "orientation that is not finite"
+        )
+    if flat := np.count_nonzero(regions.scale == 0):
+        raise ValueError(f"{flat} of {len(regions)} keypoints have a scale of 0")
+    height, width = shape
+    x, y = regions.position.T
+    inside_x = (x >= -_BEYOND) & (x <= width - 1 + _BEYOND)
+    inside_y = (y >= -_BEYOND) & (y <= height - 1 + _BEYOND)
+    inside = inside_x & inside_y
+    if not inside.all():
+        raise ValueError(
+            f"{np.count_nonzero(~inside)} of {len(inside)} keypoints lie outside the image, which has "
+            f"{width} by {height} px: were they found in an image of another size?"
+        )
 
 
 @dataclass(frozen=True)
@@ -219,6 +248,9 @@ def image_features(
 
     Returns:
         The features; without keypoints they are empty, with descriptors of shape (0, k).
+
+    Raises:
+        ValueError: as `extract`.
     """
     regions = detect(image, keypoints) if isinstance(keypoints, Detector) else keypoints
     patches = extract(image, regions, magnification)
