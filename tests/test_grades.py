@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from lib.recipes import shared
 from lib.statistics import effect_by_place, jackknife, places_needed
-from lib.study.claims import read
+from lib.study.claims import in_shared_setting, read
 from lib.study.claims.grades import GRADES, answers, grade, graded, p_against
 
 CONTRADICTED, EXCLUDED, NO_EFFECT, UNCERTAIN, OTHER_SIZE, AGREES = GRADES
@@ -275,3 +276,52 @@ def test_no_effect_is_what_a_sentence_with_same_says():
     rows = judged(("a-1", NO_EFFECT, 0.5), ("a-1", UNCERTAIN, 0.5))
     assert answers(rows)["grade"].item() == NO_EFFECT
     assert answers(rows.assign(direction="same"))["grade"].item() == UNCERTAIN
+
+
+# --- the shared setting
+
+
+def in_setting(ratios: dict[str, float]) -> pd.DataFrame:
+    """Return runs of SOSNet+ and HardNet+ in the shared setting: by optimiser, their ratio of FPR95."""
+    frames = []
+    for number, (optimizer, ratio) in enumerate(ratios.items()):
+        names = {
+            "m": next(iter(shared(["sosnet_aug"], optimizer))),
+            "r": next(iter(shared(["hardnet_aug"], optimizer))),
+        }
+        # One optimiser's errors are a hundred times the other's.
+        frame = runs_with(ratio, 0.01)
+        frame["value"] *= 100.0**number
+        frames.append(frame.replace({"method": names}))
+    return pd.concat(frames)
+
+
+def test_methods_are_compared_by_optimiser_and_their_effects_averaged():
+    ratios = {"SGD": 0.5, "Adam": 0.8, "damped SGD": 3.0}
+    runs = in_shared_setting(in_setting(ratios), ["SGD", "Adam"])
+    row = graded_one(runs, method="sosnet_aug", rival="hardnet_aug")
+    assert row["effect"] == pytest.approx(math.sqrt(0.5 * 0.8), rel=0.02)
+    assert row["places"] == 8
+    row = graded_one(
+        in_shared_setting(in_setting(ratios), ["Adam"]), method="sosnet_aug", rival="hardnet_aug"
+    )
+    assert row["effect"] == pytest.approx(0.8, rel=0.02)
+
+
+def test_the_papers_names_for_one_configuration_of_the_shared_setting_have_its_runs():
+    runs = in_shared_setting(in_setting({"SGD": 0.5, "Adam": 0.8}), ["SGD", "Adam"])
+    expected = graded_one(runs, method="sosnet_aug", rival="hardnet_aug")["effect"]
+    for rival in ("dsm_aug, margin 1", "hardnet_aug, TCDesc's setting"):
+        assert graded_one(runs, method="sosnet_aug", rival=rival)["effect"] == expected
+
+
+def test_a_spread_over_seeds_is_none_over_optimisers():
+    runs = in_shared_setting(in_setting({"SGD": 0.5, "Adam": 0.8}), ["SGD", "Adam"])
+    row = graded_one(runs, method="sosnet_aug", rival="hardnet_aug", over="spread")
+    assert row["grade"] == ""
+
+
+def test_rates_below_the_floor_are_taken_as_they_are():
+    runs = runs_with(0.5, 0.01)
+    runs["value"] /= 1e5
+    assert graded_one(runs)["effect"] == pytest.approx(0.5, rel=0.02)

@@ -15,7 +15,7 @@ from small_study import SMALL, make_one, name_of, open_small, requests_of
 
 from lib import training
 from lib.data.sources import Source
-from lib.recipes import RECIPES, part, variants
+from lib.recipes import RECIPES, part, shared, variants
 from lib.study import Runs, Study, making, open_study, reference, requests
 from lib.study.requests import Refused, Request, configuration, identity, merged
 from lib.study.store import METRICS, Reference
@@ -326,6 +326,13 @@ def test_where_the_replicate_is_the_place_each_has_seeds_of_its_own(study: Study
     assert seeds["hardnet_gen"] == seeds["hardnet"]
     union = requests_of(by_place, ["hardnet"], seeds=[1], places=[f"{a}+{b}"])
     assert [request.seed for request in union] == [1]
+
+
+def test_where_the_replicate_is_the_place_a_table_compares_methods_in_one_setting(study: Study) -> None:
+    names = ["hardnet_aug", "doap_aug", "tcdesc_dsm_aug"]
+    assert study.compared(names, "Adam") == {name: RECIPES[name] for name in names}
+    by_place = replace(study, profile=replace(study.profile, by_place=True))
+    assert by_place.compared(names, "Adam") == shared(["hardnet_aug", "tcdesc_dsm_aug"], "Adam")
 
 
 def test_fpr95_counts_on_places_where_hardtfeat_makes_mistakes() -> None:

@@ -181,13 +181,35 @@ def test_what_names_no_data_is_refused(tmp_path: Path, data: str) -> None:
         open_source(data, tmp_path)
 
 
-def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_path: Path) -> None:
-    for place in ("church", "square"):
-        folder = tmp_path / "scenes" / place / "images"
-        folder.mkdir(parents=True)
+def scenes_of(folder: Path, *places: str) -> Path:
+    """Write places whose three photographs have different bytes and are no pictures."""
+    for place in places:
+        images = folder / place / "images"
+        images.mkdir(parents=True)
         for number in range(3):
-            (folder / f"{number}.jpg").write_bytes(bytes([number]))
-    source = open_source(f"places:{tmp_path / 'scenes'}", tmp_path / "data")
+            (images / f"{number}.jpg").write_bytes(bytes([number]))
+    return folder
+
+
+def test_networks_trained_on_places_are_tested_on_what_the_repository_has(tmp_path: Path) -> None:
+    scenes = scenes_of(tmp_path / "scenes", "church", "square")
+    source = open_source(f"places:{scenes}", tmp_path / "data")
+    free = open_source("free", tmp_path / "data")
+    for name in ("free-hp-full", "free-oxford_affine", "free-landmarks"):
+        assert source.digest(name) == free.digest(name)
+    # None of these images shows the folder's own places, so that all are joined.
+    assert source.united == "church+square+free-hp-a-train"
+
+
+def test_a_folder_with_a_place_of_the_repository_is_not_tested_on_its_images(tmp_path: Path) -> None:
+    source = open_source(f"places:{scenes_of(tmp_path / 'scenes', 'banana', 'x')}", tmp_path / "data")
+    assert source.own_hpatches is None
+    assert source.own_images is None
+
+
+def test_recorded_scenes_have_their_places_and_digests_and_no_photographs(tmp_path: Path) -> None:
+    scenes = scenes_of(tmp_path / "scenes", "church", "square")
+    source = open_source(f"places:{scenes}", tmp_path / "data")
     digests = {name: source.digest(name) for name in source.scenes.names}
     known = {"recorded": digests, "places": source.scenes.places}
     recorded = open_source("places", tmp_path / "elsewhere", **known)

@@ -49,3 +49,23 @@ def test_tasks_have_a_row_a_method_and_a_column_a_protocol(runs):
 def test_with_one_seed_there_is_no_deviation(runs):
     table = tables.by_task(tables.numbers(runs.query("seed == 0"), "hpatches"))
     assert "sd" not in table.columns.get_level_values(1)
+
+
+def test_fpr95_by_place_is_a_geometric_mean_beside_the_printed_mean():
+    name = ("hardnet_aug, shared, SGD", "HardNet+")
+    rows = [
+        (*name, 0, "b", "fpr95", 1.0, "a"),
+        (*name, 0, "c", "fpr95", 4.0, "a"),
+        (*name, 0, "c-wide", "fpr95", 50.0, "a"),
+        (*name, 1, "a", "fpr95", 8.0, "b"),
+        ("sift", "SIFT", None, "a", "fpr95", 9.0, None),
+        ("sift", "SIFT", None, "b", "fpr95", 4.0, None),
+    ]
+    columns = ["method", "label", "seed", "test", "measure", "value", "train"]
+    table = tables.fpr95_by_place("dsm", "table1", pd.DataFrame(rows, columns=columns))
+    assert list(table.index) == ["SIFT", "HardNet+"]
+    assert table["a", "ours"]["HardNet+"] == pytest.approx(2)
+    assert table["b", "ours"]["HardNet+"] == pytest.approx(8)
+    assert table["ours", "mean"]["HardNet+"] == pytest.approx(4)
+    assert table["ours", "mean"]["SIFT"] == pytest.approx(6)
+    assert table["paper", "Mean"]["HardNet+"] == pytest.approx(1.51, abs=0.02)

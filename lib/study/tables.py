@@ -11,8 +11,10 @@ tables differ in the protocol, above all for retrieval, so a column's head names
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pandas as pd
 
+from lib.data.scenes.sets import WIDE
 from lib.study.printed import printed
 from lib.study.requests import BY_SIGN
 from lib.study.runs import Runs
@@ -228,6 +230,42 @@ def fpr95_beside(paper: str, table: str, runs: pd.DataFrame, sets: Sequence[str]
     columns["ours", "n"] = seeds.size()
     table = named(pd.DataFrame(columns), theirs, ours)
     return table.astype({("", "dim"): "Int64", ("ours", "n"): "Int64"})
+
+
+def fpr95_by_place(paper: str, table: str, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the printed mean FPR95 of a table beside ours, by the place that networks are trained on.
+
+    Args:
+        paper, table: as for `fpr95_beside`.
+        runs: a tidy frame of the test sets that count, without zeros (`lib.study.runs.Study.counted`);
+            wide pairs are left out.
+
+    Returns:
+        Index `Method`, with methods that the paper's table lacks last; printed methods without a run
+        are left out. Columns, all in percent: (`paper`, `Mean`); (place, `ours`), the geometric mean
+        over the places tested on; and (`ours`, `mean`), that over places trained on, or for a
+        descriptor without a train set over those tested on.
+    """
+    rates = pd.DataFrame(runs).query("measure == 'fpr95'")
+    rates = rates[~rates["test"].str.endswith(WIDE)]
+    rates = rates.assign(
+        # "hardnet_aug, shared, SGD" is the paper's HardNet+.
+        method=rates["method"].str.replace(", shared, .*", "", regex=True),
+        value=np.log(rates["value"]),
+        train=rates["train"].fillna(""),
+    )
+    logarithms = rates.pivot_table("value", METHOD, ["train", "test"], sort=False)
+    by_place = logarithms.T.groupby(level="train", sort=False).mean().T
+    mean = by_place.mean(axis=1)
+
+    rows = printed(paper, table).rename(columns={"key": "method"})
+    theirs = rows.query("statistic == 'column_mean'").set_index(METHOD)["value"]
+    theirs = theirs[theirs.index.get_level_values("method").isin(mean.index.get_level_values("method"))]
+    columns = {("paper", "Mean"): theirs.droplevel("label")}
+    for place in by_place.columns.drop("", errors="ignore"):
+        columns[place, "ours"] = np.exp(by_place[place]).droplevel("label")
+    columns["ours", "mean"] = np.exp(mean).droplevel("label")
+    return named(pd.DataFrame(columns), theirs.to_frame(), mean.to_frame())
 
 
 def tasks_beside(
