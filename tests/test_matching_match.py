@@ -282,3 +282,16 @@ def test_a_network_of_this_study_carries_the_magnification_that_it_was_trained_a
 def test_descriptors_of_different_kinds_are_refused_by_their_lengths(other: np.ndarray) -> None:
     with pytest.raises(ValueError, match=rf"128 of float32 and {other.shape[1]} of {other.dtype}"):
         match(np.ones((2, 128), np.float32), other)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.float16])
+def test_scores_of_short_numbers_are_those_of_their_float32(kind: type) -> None:
+    draw = np.random.default_rng(0)
+    largest = {np.int8: 127, np.int16: 30_000, np.float16: 30_000}[kind]
+    first = draw.uniform(-1, 1, (40, 128))
+    second = (first + draw.normal(0, 0.05, first.shape)).clip(-1, 1)
+    short = [(largest * descriptors).astype(kind) for descriptors in (first, second)]
+    matches = match(*short)
+    expected = similarity(*(descriptors.astype(np.float32) for descriptors in short), matches)
+    np.testing.assert_allclose(similarity(*short, matches), expected, rtol=1e-6)
+    assert expected[matches.first].min() > 0.9

@@ -1,4 +1,4 @@
-"""README's training loop of ten lines, with every recipe."""
+"""README's training loop of ten lines, with every recipe, and its lines that read the numbers."""
 
 from __future__ import annotations
 
@@ -63,3 +63,14 @@ def test_the_loop_runs_with_every_recipe_under_autocast_and_in_evaluation(name: 
 
     in_evaluation = LOOP.replace("optimizer = ", "hynet.eval()\noptimizer = ")
     assert losses_of(name, in_evaluation)[0] == plain[0]
+
+
+def test_the_lines_that_read_the_numbers_give_the_ratio_that_readme_states(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = README.read_text(encoding="utf-8")
+    [lines] = re.findall(r"```python\n(import numpy as np\n.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(README.parent)
+    exec(lines, {})
+    ratio = f"{float(capsys.readouterr().out):.2f}"
+    assert re.search(rf"with Adam: .*HyNet\+ {re.escape(ratio)} ", text)

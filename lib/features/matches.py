@@ -113,6 +113,9 @@ def similarity(first: ArrayLike, second: ArrayLike, matches: Matches) -> np.ndar
     if first.dtype == np.uint8:
         agree = 1 - matches.distance / (8 * first.shape[1])
     else:
+        # Products and squares of short numbers would overflow.
+        wide = np.result_type(one, other, np.float32)
+        one, other = one.astype(wide, copy=False), other.astype(wide, copy=False)
         lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         agree = (1 + (one * other).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)) / 2
     scores = np.zeros(len(first), np.float32)
