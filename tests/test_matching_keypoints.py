@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -270,3 +271,10 @@ def test_a_keypoint_carried_by_a_similarity_shows_the_same_patch(
     patch = cut(image.astype(np.uint8), at(x, y, 3.0, 0.5))[0].astype(float)
     carried = cut(warped, at(300, 300, 3.0 * zoom, 0.5 + angle))[0].astype(float)
     assert np.abs(patch - carried).mean() < 3
+
+
+def test_orientations_in_degrees_are_refused() -> None:
+    turned = Keypoints(np.full((3, 2), 30.0), np.full(3, 2.0), np.array([0.0, 90.0, 300.0]))
+    with pytest.raises(ValueError, match="radians, got 300"):
+        regions(turned)
+    assert len(regions(replace(turned, orientation=np.deg2rad(turned.orientation)))) == 3

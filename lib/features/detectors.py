@@ -24,6 +24,8 @@ from torch import Tensor, nn
 from lib.features.keypoints import Keypoints, dog_keypoints, from_opencv, one_a_place
 
 KINDS = ("dog", "colmap", "hessian", "harris", "brisk", "keynet")
+# Radians. Programs give orientations from 0 to 2π or from -π to π; larger numbers are degrees.
+_MOST_TURNED = 4 * np.pi
 # Half a Key.Net patch is 22 px at the level where its keypoint is found, as in kornia. Here these px are
 # the usual magnification, 6 times the keypoint's scale.
 KEYNET_SCALE = 22.0 / 6.0
@@ -82,12 +84,16 @@ def regions(keypoints: Keypoints) -> Regions:
     """Return discs at keypoints; keypoints without a response are taken as sorted by strength.
 
     Raises:
-        ValueError: a scale is not finite and above 0; `lib.features.patches.extract` checks the rest.
+        ValueError: a scale is not finite and above 0, or orientations are no radians;
+            `lib.features.patches.extract` checks the rest.
     """
     # Checked here, since a frame does not tell a negative scale from half a turn.
     positive = np.isfinite(keypoints.scale) & (keypoints.scale > 0)
     if wrong := np.count_nonzero(~positive):
         raise ValueError(f"{wrong} of {len(keypoints)} keypoints have a scale that is not above 0")
+    farthest = np.abs(keypoints.orientation).max(initial=0)
+    if farthest > _MOST_TURNED:
+        raise ValueError(f"orientations are radians, got {farthest:g}: convert degrees with np.deg2rad")
     response = keypoints.response
     scores = np.arange(len(keypoints), 0, -1) if response is None else response
     return Regions(keypoints.discs(1.0).astype(np.float32), scores.astype(np.float32))
