@@ -499,6 +499,8 @@ def values(choice: object) -> object:
     return choice
 
 
+# In the name of a method of the shared setting, between the method and its optimiser.
+_SHARED = ", shared, "
 # The papers' methods and those that they start from, as they are compared with each other.
 COMPARED = (
     "hardnet_aug",
@@ -553,10 +555,15 @@ def shared(names: Iterable[str], optimizer: str) -> dict[str, Recipe]:
     return rows
 
 
+def without_setting(name: str) -> str:
+    """Return a method's name without the shared setting: "hynet_aug" of "hynet_aug, shared, SGD"."""
+    return name.partition(_SHARED)[0]
+
+
 def _shared_name(name: str, recipe: Recipe) -> str:
     if recipe == RECIPES[name]:
         return name
     optimizer = "Adam" if recipe.optimizer.name == "adam" else "SGD"
     if recipe.optimizer.options.get("dampening"):
         optimizer = "damped SGD"
-    return f"{name}, shared, {optimizer}"
+    return f"{name}{_SHARED}{optimizer}"

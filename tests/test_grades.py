@@ -13,7 +13,7 @@ from scipy import stats
 
 from lib.recipes import shared
 from lib.statistics import effect_by_place, jackknife, places_needed
-from lib.study.claims import in_shared_setting, read
+from lib.study.claims import named_for_claims, read
 from lib.study.claims.grades import GRADES, answers, grade, graded, p_against
 
 CONTRADICTED, EXCLUDED, NO_EFFECT, UNCERTAIN, OTHER_SIZE, AGREES = GRADES
@@ -298,25 +298,25 @@ def in_setting(ratios: dict[str, float]) -> pd.DataFrame:
 
 def test_methods_are_compared_by_optimiser_and_their_effects_averaged():
     ratios = {"SGD": 0.5, "Adam": 0.8, "damped SGD": 3.0}
-    runs = in_shared_setting(in_setting(ratios))
+    runs = named_for_claims(in_setting(ratios))
     row = graded_one(runs, method="sosnet_aug", rival="hardnet_aug")
     assert row["effect"] == pytest.approx(math.sqrt(0.5 * 0.8), rel=0.02)
     assert row["places"] == 8
     row = graded_one(
-        in_shared_setting(in_setting({"Adam": 0.8})), method="sosnet_aug", rival="hardnet_aug"
+        named_for_claims(in_setting({"Adam": 0.8})), method="sosnet_aug", rival="hardnet_aug"
     )
     assert row["effect"] == pytest.approx(0.8, rel=0.02)
 
 
 def test_the_papers_names_for_one_configuration_of_the_shared_setting_have_its_runs():
-    runs = in_shared_setting(in_setting({"SGD": 0.5, "Adam": 0.8}))
+    runs = named_for_claims(in_setting({"SGD": 0.5, "Adam": 0.8}))
     expected = graded_one(runs, method="sosnet_aug", rival="hardnet_aug")["effect"]
     for rival in ("dsm_aug, margin 1", "hardnet_aug, TCDesc's setting"):
         assert graded_one(runs, method="sosnet_aug", rival=rival)["effect"] == expected
 
 
 def test_a_spread_over_seeds_is_none_over_optimisers():
-    runs = in_shared_setting(in_setting({"SGD": 0.5, "Adam": 0.8}))
+    runs = named_for_claims(in_setting({"SGD": 0.5, "Adam": 0.8}))
     row = graded_one(runs, method="sosnet_aug", rival="hardnet_aug", over="spread")
     assert row["grade"] == ""
 

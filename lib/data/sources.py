@@ -384,8 +384,9 @@ class Source:
             FileNotFoundError: a real source has no HPatches.
         """
         images = self.own_images
-        own = images is not None and images.real is None and images.scenes in (None, self.patches)
-        joined = self.sets[:1] if own else self.sets
+        made = images is not None and images.real is None
+        show_the_sets = made and images.scenes in (None, self.patches)
+        joined = self.sets[:1] if show_the_sets else self.sets
         return _AND.join([*joined, self.homographies.train_set(_SPLIT)])
 
     def collection(self, name: str) -> Collection | PatchSets | SceneSets:
@@ -450,8 +451,9 @@ class Source:
         return unite([self.load(part) for part in name.split(_AND)], self.folder / "decoded", name)
 
 
-def _of_this_repository(free: SceneSets, folder: Path, sequences: SequencesSize) -> dict[str, Any]:
-    """Return the HPatches sets and whole images that are made of what this repository has."""
+def _made_here(free: SceneSets, folder: Path, sequences: SequencesSize) -> dict[str, Any]:
+    """Return the HPatches sets and whole images that are made here: of the photographs that packages
+    install, and of the repository's places."""
     shown = packaged_photographs()
     return {
         "own_hpatches": HPatchesSets(f"{FREE}-hp", folder, sequences, shown),
@@ -504,11 +506,11 @@ def open_source(
             others |= {"beside": (free,), "searched": SEARCHED}
         # What a network was trained on must not be in what it is tested on.
         if free.places.scenes.keys().isdisjoint(places.scenes):
-            others |= _of_this_repository(free, folder, sequences)
+            others |= _made_here(free, folder, sequences)
         return Source(_PLACES, folder, scenes, places.train_and_test, places.reserve, **others)
     free = SceneSets(FREE_PLACES, folder)
     if data == FREE:
-        others |= _of_this_repository(free, folder, sequences)
+        others |= _made_here(free, folder, sequences)
         places = free.places
         return Source(FREE, folder, free, places.train_and_test, places.reserve, **others)
     if data == _PHOTOS and recorded:

@@ -113,14 +113,18 @@ def similarity(first: ArrayLike, second: ArrayLike, matches: Matches) -> np.ndar
     if first.dtype == np.uint8:
         agree = 1 - matches.distance / (8 * first.shape[1])
     else:
-        # Products and squares of short numbers would overflow.
-        wide = np.result_type(one, other, np.float32)
-        one, other = one.astype(wide, copy=False), other.astype(wide, copy=False)
+        one, other = _widened(one, other)
         lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
         agree = (1 + (one * other).sum(axis=1) / np.maximum(lengths, np.finfo(np.float32).tiny)) / 2
     scores = np.zeros(len(first), np.float32)
     scores[matches.first] = agree
     return scores
+
+
+def _widened(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers as float32 at least: products and squares of shorter ones would overflow."""
+    wide = np.result_type(first, second, np.float32)
+    return first.astype(wide, copy=False), second.astype(wide, copy=False)
 
 
 def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -140,9 +144,7 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
     if not (np.isfinite(queries).all() and np.isfinite(columns).all()):
         raise ValueError("a descriptor is not finite")
     if queries.dtype.kind in "iuf" and queries.dtype != np.uint8:
-        # Differences and squares of short numbers would overflow.
-        wide = np.result_type(queries, columns, np.float32)
-        queries, columns = queries.astype(wide, copy=False), columns.astype(wide, copy=False)
+        queries, columns = _widened(queries, columns)
     k = queries.shape[1]
     index = faiss.IndexBinaryFlat(8 * k) if queries.dtype == np.uint8 else faiss.IndexFlatL2(k)
     index.add(np.ascontiguousarray(columns))

@@ -107,12 +107,13 @@ def make(
     print(f"{len(todo)} runs are missing: about {expected}, {at_once} at once.")
     print("After an interruption, the same call goes on.", flush=True)
     here = commit()
-    tasks = []
     # Methods are compared at one place with one seed: a sweep that is stopped leaves whole comparisons.
-    replicates = list(dict.fromkeys((request.seed, request.train) for request in every.values()))
+    replicates = dict.fromkeys((request.seed, request.train) for request in every.values())
+    group_of = {replicate: number for number, replicate in enumerate(replicates)}
+    tasks = []
     for (name, request), length in zip(todo.items(), seconds, strict=True):
         do = partial(carry_out, name, request, source, store, profile.name, device, here)
-        tasks.append(Task(request.title, do, length, replicates.index((request.seed, request.train))))
+        tasks.append(Task(request.title, do, length, group_of[request.seed, request.train]))
     cluster = Cluster(address, store.folder, state(), state) if address else None
     return sweep(tasks, at_once, threads, cluster)
 
@@ -155,7 +156,7 @@ def cost(request: Request, source: Source, profile: Profile, device: str = "cpu"
     evaluation = 0.0
     for module, name in (*request.measures, *request.probes):
         # The repository's sets are small; others have ten times as many labelled pairs and images.
-        larger = 1.0 if source.name == FREE or name.startswith(FREE) else 10.0
+        larger = 1.0 if source.name == FREE or name.startswith(f"{FREE}-") else 10.0
         evaluation += larger * SECONDS.get(module.removesuffix(BY_SIGN), 0.7)
     if request.recipe is None:
         return 0.0, evaluation

@@ -45,7 +45,8 @@ class Task:
         title: what the task is, in one line.
         do: called in that process; it must be picklable, and its value is ignored.
         seconds: roughly how long it takes.
-        group: number of the tasks that are of use together, e.g. all methods at one place.
+        group: a number that tasks have in common if only all of them together are of use, such as those
+            of all methods at one place.
     """
 
     title: str
@@ -83,7 +84,7 @@ def sweep(
     cluster: Cluster | None = None,
     unit: str = "run",
 ) -> list[tuple[str, str]]:
-    """Carry out tasks, a group after the other and the longest of a group first; show the progress.
+    """Carry out tasks, one group after another and the longest of a group first; show the progress.
 
     Args:
         tasks: the tasks.

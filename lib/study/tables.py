@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from lib.data.scenes.sets import WIDE
+from lib.recipes import without_setting
 from lib.study.printed import printed
 from lib.study.requests import BY_SIGN
 from lib.study.runs import Runs, Study
@@ -159,8 +160,7 @@ def by_place(runs: pd.DataFrame) -> pd.DataFrame:
     """
     rates = pd.DataFrame(runs).query("measure == 'fpr95'")
     rates = rates[~rates["test"].str.endswith(WIDE)]
-    method = rates["method"].str.replace(", shared, .*", "", regex=True)
-    rates = rates.assign(method=method, train=rates["train"].fillna(""))
+    rates = rates.assign(method=rates["method"].map(without_setting), train=rates["train"].fillna(""))
     table = rates.pivot_table("value", [*METHOD, "train"], "test", sort=False)
     return table.assign(Mean=np.exp(np.log(table).mean(axis=1)))
 

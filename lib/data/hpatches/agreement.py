@@ -31,6 +31,7 @@ five without 8 px. In most of the others, the change hardly moves a patch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -55,9 +56,14 @@ CLOSER = 1.0
 # A reason is known if its homographies take away this share of the errors that the fits take away.
 _EXPLAINED = 0.7
 _TRIALS, _CONFIDENCE = 10_000, 0.999
-# The search for a resize and crop: factors from which it starts, the largest one, how many matches of a
-# pair it looks at, its steps, and what it takes for infinitely far, px.
-_FACTORS, _LARGEST, _SEARCHED, _STEPS, _FAR = (0.25, 0.5, 1.0, 2.0, 4.0), 8.0, 100, 30, 1e6
+# The search for a resize and crop: factors from which it starts, and the largest one.
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_LARGEST = 8.0
+# How many matches of a pair it looks at, and its steps.
+_SEARCHED = 100
+_STEPS = 30
+# What it takes for infinitely far, px.
+_FAR = 1e6
 # What changes less than this, as a factor or in px, is not named.
 _SAME_SIZE, _SAME_PLACE = 0.005, 0.75
 # Which images may have been changed: the first, the others.
@@ -150,7 +156,10 @@ def _fitted(sequence: HomographySequence) -> Iterator[_Pair]:
         cv2.setRNGSeed(0)
         method, reach = cv2.USAC_MAGSAC, PIXELS * pixel
         fit, _ = cv2.findHomography(*ends, method, reach, None, _TRIALS, _CONFIDENCE)
-        if fit is not None and (pair := _Pair(index, *ends, pixel, given, fit)).explained(fit) >= FEWEST:
+        if fit is None:
+            continue
+        pair = _Pair(index, *ends, pixel, given, fit)
+        if pair.explained(fit) >= FEWEST:
             yield pair
 
 
@@ -192,14 +201,15 @@ def _reasons(
         pair.index: max(np.delete(homographies, pair.index, axis=0), key=pair.explained)
         for pair in against
     }
-    reasons = [
+    return [
         ("Inverses agree: the homographies lead to the first image, so invert them.", inverses),
         ("Transposes agree: columns were written as rows, so transpose them.", transposes),
         ("They agree with x and y swapped: write them for x first.", swapped),
         ("Those of other images agree: put the files in order.", others),
+        _change(True, True, pairs),
+        _change(True, False, pairs),
+        _change(False, True, against),
     ]
-    reasons += [_change(True, True, pairs), _change(True, False, pairs), _change(False, True, against)]
-    return reasons
 
 
 def _best(reasons: Sequence[tuple[str, Mapping[int, np.ndarray]]], pairs: Sequence[_Pair]) -> str | None:
@@ -238,7 +248,7 @@ def _change(first: bool, others: bool, pairs: Sequence[_Pair]) -> tuple[str, dic
     ends = []
     for pair in pairs:
         agreeing = np.flatnonzero(pair.errors(pair.fit) < PIXELS)
-        some = agreeing[:: -(-len(agreeing) // _SEARCHED)]
+        some = agreeing[:: math.ceil(len(agreeing) / _SEARCHED)]
         ends.append((pair.first[some], pair.second[some]))
 
     def changed(numbers: np.ndarray) -> list[np.ndarray]:

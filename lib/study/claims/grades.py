@@ -45,8 +45,8 @@ from lib.study.claims import (
     cells_of,
     effects,
     in_print,
-    in_shared_setting,
     lacking,
+    named_for_claims,
     on_side,
     pairs,
     seeds_of,
@@ -258,7 +258,7 @@ def judged(
     """
     if not study.profile.by_place:
         return effects(claims, runs, replicate)
-    rows = graded(claims, in_shared_setting(study.counted(runs)))
+    rows = graded(claims, named_for_claims(study.counted(runs)))
     return rows.loc[rows["missing"] == "", SHOWN]
 
 
