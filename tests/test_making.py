@@ -243,6 +243,15 @@ def test_a_run_does_not_go_on_where_other_sets_are_followed(
     assert steps_made(study, fewer, monkeypatch)[0] == 1
 
 
+def test_a_profile_may_follow_the_first_sets_alone(empty: tuple[Study, Request, str]) -> None:
+    study, request, name = empty
+    fewer = replace(request, profile=replace(request.profile, followed_sets=1))
+    assert make_one(study, fewer) == name
+    run = study.store.find(name)
+    assert [*run.followed] == [request.followed[0]]
+    assert not run.lacks(request, study.source)
+
+
 def test_a_run_does_not_go_on_with_another_kind_of_device(made: tuple[Study, Request, str]) -> None:
     # Through the checkpoint's name, because a machine without a GPU cannot begin a run on one.
     study, request, name = made

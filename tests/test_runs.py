@@ -91,10 +91,10 @@ def test_names_and_measures_are_not_part_of_a_runs_identity(study: Study, change
     assert name_of(study, replace(request, **changes)) == name_of(study, request)
 
 
-@pytest.mark.parametrize("field", ["stages", "followed_pairs", "threads"])
+@pytest.mark.parametrize("field", ["stages", "followed_pairs", "followed_sets", "threads"])
 def test_kept_stages_and_followed_pairs_are_not_part_of_it(study: Study, field: str) -> None:
     request = one(study)
-    other = {"stages": (0.0, 1.0), "followed_pairs": 7, "threads": 2}[field]
+    other = {"stages": (0.0, 1.0), "followed_pairs": 7, "followed_sets": 1, "threads": 2}[field]
     changed = replace(request, profile=replace(request.profile, **{field: other}))
     assert name_of(study, changed) == name_of(study, request)
 

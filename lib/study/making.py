@@ -334,8 +334,9 @@ def _begin(
 
 def _train(name: str, request: Request, source: Source, store: Store, device: str) -> dict[str, object]:
     profile = request.profile
-    few = {own: few_pairs(source.load(own), profile.followed_pairs) for own in request.followed}
-    followed = {own: source.digest(own) for own in request.followed}
+    sets = request.followed[: profile.followed_sets]
+    few = {own: few_pairs(source.load(own), profile.followed_pairs) for own in sets}
+    followed = {own: source.digest(own) for own in sets}
     checkpoint = _checkpoint_path(name, store, profile, followed, device)
     begin = partial(
         train,

@@ -94,7 +94,7 @@ class Request:
 
     @property
     def followed(self) -> tuple[str, ...]:
-        """The sets on which FPR95 is followed during training: those it is measured on."""
+        """The sets on which FPR95 may be followed during training: those it is measured on."""
         return tuple(dict.fromkeys(name for module, name in self.measures if module == "fpr95"))
 
     @property
