@@ -62,7 +62,14 @@ print_help() {
 HELP
 }
 
-if wants_help "$@"; then print_help; fi
+if wants_help "$@"; then
+    print_help
+    if [ ! -x .venv/bin/python ]; then
+        echo "After the first run, or ./run_all.sh --plan, this also lists all options."
+        exit 0
+    fi
+    exec .venv/bin/python -m lib.commands study --help
+fi
 make_environment
 release_environment
 export PATH="$PWD/.venv/bin:$PATH"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +48,14 @@ def test_the_reference_lies_within_its_own_repetition(planned: list[planning.Pla
     assert not failures
     within, _, count = sentence.split()[:3]
     assert within == count != "0"
+
+
+def test_help_is_given_before_there_is_an_environment_and_makes_none(tmp_path: Path) -> None:
+    script = shutil.copy(ROOT / "run_all.sh", tmp_path)
+    answer = subprocess.run(["bash", script, "--help"], capture_output=True, text=True, timeout=60)
+    assert answer.returncode == 0
+    assert answer.stdout.startswith("./run_all.sh [options]")
+    assert [file.name for file in tmp_path.iterdir()] == ["run_all.sh"]
 
 
 def test_a_complete_reference_is_extended_by_nothing(capsys: pytest.CaptureFixture[str]) -> None:
