@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import nbformat
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 from IPython.display import Markdown
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 from lib.study import Study, open_study, planning, render, show
 from lib.study.requests import Refused
@@ -176,3 +178,16 @@ def test_files_that_the_reference_has_and_the_results_lack_are_named(tmp_path: P
 
 def test_equations_are_mathml() -> None:
     assert render.mathml(r"\frac{a}{b}").startswith("<math")
+
+
+@pytest.mark.parametrize("name", render.FIGURES)
+def test_each_figure_of_the_index_is_stored_in_its_notebook(name: str) -> None:
+    picture = Image.open(BytesIO(render.first_figure(planning.path_of(name))))
+    assert min(picture.size) > 300
+
+
+def test_a_notebook_without_a_figure_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "none.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("1")]), path)
+    with pytest.raises(ValueError, match=r"^none\.ipynb has no figure$"):
+        render.first_figure(path)

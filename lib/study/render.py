@@ -4,6 +4,7 @@ The pages work offline: pictures are embedded, equations are MathML, and there i
 """
 
 import os
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, partial
@@ -42,6 +43,15 @@ PARTS = {
     "audit": "What the papers print",
     "data": "Data",
     "use": "For use",
+}
+# What the index shows: of each notebook its first figure, and what is drawn.
+FIGURES = {
+    "study/grades": "What each paper's method changes against the method that it starts from.",
+    "together/methods": "Each method against HardNet+ with the same optimiser.",
+    "together/duration": "FPR95 during training, at the usual length and four times as long.",
+    "adasample/ablation": "From HardNet+* to AdaSample+*, one choice at a time.",
+    "together/places": "The same comparisons with training on another place.",
+    "study/detectable": "The gains that the papers print, and the smallest one that five seeds find.",
 }
 
 
@@ -244,12 +254,17 @@ def write_index(
     """
     page = report / "index.html"
     write_bytes(report / "style.css", (PAGES / "style.css").read_bytes())
+    figures = {name: first_figure(path_of(name)) for name in FIGURES if name in evidence}
+    for name, picture in figures.items():
+        write_bytes(report / "figures" / f"{name}.png", picture)
     _write(
         page,
         "index.html",
         title="AdaSample, DSM, HyNet and TCDesc under one protocol",
         parts=PARTS,
         evidence=evidence,
+        figures={name: FIGURES[name] for name in figures},
+        sizes={name: planning.own_parameters(name)["profile"] for name in evidence},
         order=sorted(evidence, key=lambda name: ("/table" not in name, "/figure" not in name, name)),
         executed=[name for name in executed if (report / f"{name}.html").exists()],
         failures=failures,
@@ -258,6 +273,19 @@ def write_index(
         root="",
     )
     return page
+
+
+def first_figure(notebook: Path) -> bytes:
+    """Return the first figure among a notebook's stored outputs, as PNG.
+
+    Raises:
+        ValueError: it has none.
+    """
+    for cell in nbformat.read(notebook, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                return b64decode(output["data"]["image/png"])
+    raise ValueError(f"{notebook.name} has no figure")
 
 
 def title(notebook: Path) -> str:
