@@ -301,6 +301,21 @@ def test_two_processes_make_one_run_once(made: tuple[Study, Request, str], tmp_p
     assert same_weights(study, open_small(tmp_path), name)
 
 
+def test_a_seed_that_lacks_the_fewest_runs_is_completed_first(
+    empty: tuple[Study, Request, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = empty[0]
+    first = requests_of(study, ["hardnet", "hardnet_gen"], seeds=[0])
+    second = requests_of(study, ["hardnet"], seeds=[1])
+    planned = []
+    monkeypatch.setattr(making, "prepare", lambda *_: None)
+    monkeypatch.setattr(making, "sweep", lambda tasks, *_: planned.extend(tasks))
+    study.make([*first, *second])
+    assert [task.title for task in sorted(planned, key=lambda task: task.group)] == [
+        request.title for request in [*second, *first]
+    ]
+
+
 def test_a_run_that_fails_is_named_and_the_others_are_made(
     empty: tuple[Study, Request, str],
 ) -> None:

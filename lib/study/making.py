@@ -15,6 +15,7 @@ import threading
 import time
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from importlib import import_module, metadata
@@ -107,9 +108,10 @@ def make(
     print(f"{len(todo)} runs are missing: about {expected}, {at_once} at once.")
     print("After an interruption, the same call goes on.", flush=True)
     here = commit()
-    # Methods are compared at one place with one seed: a sweep that is stopped leaves whole comparisons.
-    replicates = dict.fromkeys((request.seed, request.train) for request in every.values())
-    group_of = {replicate: number for number, replicate in enumerate(replicates)}
+    # Methods are compared at one place with one seed. What lacks the fewest runs is completed first, so
+    # that a sweep that is stopped leaves whole comparisons.
+    missing = Counter((request.seed, request.train) for request in todo.values())
+    group_of = {replicate: number for number, replicate in enumerate(sorted(missing, key=missing.get))}
     tasks = []
     for (name, request), length in zip(todo.items(), seconds, strict=True):
         do = partial(carry_out, name, request, source, store, profile.name, device, here)
