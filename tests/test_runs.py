@@ -15,7 +15,7 @@ from small_study import SMALL, make_one, name_of, open_small, requests_of
 
 from lib import training
 from lib.data.sources import Source
-from lib.recipes import RECIPES, part, shared, variants
+from lib.recipes import COMPARED, RECIPES, part, shared, variants
 from lib.study import Runs, Study, making, open_study, reference, requests
 from lib.study.requests import Refused, Request, configuration, identity, merged
 from lib.study.store import METRICS, Reference
@@ -333,6 +333,17 @@ def test_where_the_replicate_is_the_place_a_table_compares_methods_in_one_settin
     assert study.compared(names, "Adam") == {name: RECIPES[name] for name in names}
     by_place = replace(study, profile=replace(study.profile, by_place=True))
     assert by_place.compared(names, "Adam") == shared(["hardnet_aug", "tcdesc_dsm_aug"], "Adam")
+
+
+def test_a_reference_that_grows_by_place_shows_the_places_that_have_every_method() -> None:
+    study = open_study("study/grades", "half", "places")
+    methods = shared(COMPARED, "Adam")
+    shown = study.runs(methods, tested=False).table
+    recorded = study.reference.runs.groupby("train")["method"].agg(set)
+    complete = [place for place in study.places if methods.keys() <= recorded.get(place, set())]
+    assert complete
+    assert set(shown["train"]) == set(complete)
+    assert set(shown["method"]) == set(methods)
 
 
 def test_fpr95_counts_on_places_where_hardtfeat_makes_mistakes() -> None:

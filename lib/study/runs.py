@@ -327,6 +327,9 @@ class Study:
         not trained on. On real places, and above the smoke test's size, FPR95 of wide pairs and matching
         of photographs are measured too.
 
+        A reference whose replicate is the place grows place by place. Where only it is at hand, the
+        runs are those of the places at which it has every method asked for.
+
         Args:
             methods: names in `lib.recipes.RECIPES`, or recipes by name (`lib.recipes.variants`).
             seeds: the seeds, or how many of the study's `test_seeds`; by default `table_seeds`.
@@ -366,6 +369,8 @@ class Study:
                 size=size,
             )
             asked = [self._with(request, measures, probes) for request in asked]
+            if self.profile.by_place and self.source.recorded:
+                asked = self._on_record(asked)
             if self.plan is not None:
                 self.plan.append((self, asked))
                 return None
@@ -434,6 +439,17 @@ class Study:
                 ]
         return requests
 
+    def _on_record(self, asked: list[Request]) -> list[Request]:
+        """Leave out the places at which the reference lacks a run; none if that leaves no trained run,
+        so that what is missing is named."""
+        lacking = {
+            request.train
+            for name, request in merged(asked, self.source).items()
+            if request.recipe is not None and self.find(name, request, in_reference=True) is None
+        }
+        kept = [request for request in asked if request.train not in lacking]
+        return kept if any(request.recipe is not None for request in kept) else asked
+
     def _at_profile(self, name: str, recipe: Recipe) -> Recipe:
         """Return a recipe at the rate that its search found, and with the profile's schedule, unless the
         recipe fixes them."""
@@ -493,7 +509,9 @@ class Study:
             # Two methods may be one run at this size; each has its rows.
             name = identity(configuration(request, self.source))
             rows += rows_of(found[name], request, self.source)
-        frame = Runs(pd.DataFrame(rows, columns=METRICS).astype({"seed": "Int64", "stage": float}))
+        # Without any run the columns would hold objects.
+        types = {"seed": "Int64", "stage": float, "value": float}
+        frame = Runs(pd.DataFrame(rows, columns=METRICS).astype(types))
         frame.found = {name: (run, together[name]) for name, run in found.items()}
         if found:
             show.footer(f"{self.heading}; {self._provenance(found)}")
