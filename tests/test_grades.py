@@ -308,6 +308,15 @@ def test_methods_are_compared_by_optimiser_and_their_effects_averaged():
     assert row["effect"] == pytest.approx(0.8, rel=0.02)
 
 
+def test_wide_pairs_are_no_part_of_fpr95():
+    random = in_setting({"SGD": 0.5})
+    wide = in_setting({"SGD": 2.0})
+    wide["test"] += "-wide"
+    both = named_for_claims(pd.concat([random, wide]))
+    row = graded_one(both, method="sosnet_aug", rival="hardnet_aug")
+    assert row["effect"] == pytest.approx(0.5, rel=0.02)
+
+
 def test_the_papers_names_for_one_configuration_of_the_shared_setting_have_its_runs():
     runs = named_for_claims(in_setting({"SGD": 0.5, "Adam": 0.8}))
     expected = graded_one(runs, method="sosnet_aug", rival="hardnet_aug")["effect"]
