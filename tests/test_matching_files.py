@@ -184,6 +184,24 @@ def test_a_tiff_that_is_marked_as_to_be_turned_is_set_aside(images: Path, tmp_pa
     assert "turned.tif is a TIFF marked as to be turned" in "\n".join(said)
 
 
+def test_a_tiff_that_begins_with_a_preview_is_set_aside_or_refused_before_images_are_described(
+    images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    full = Image.open(images / "one.png")
+    preview = full.resize((50, 60))
+    preview.save(folder / "raw.tif", tiffinfo={254: 1}, save_all=True, append_images=[full])
+    options = ["folder", str(folder), str(tmp_path / "out"), "--descriptor", "sift", "--most", "99"]
+    assert command.main([*options, "--strict"]) == 1
+    assert "raw.tif has a reduced preview as its first picture" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert command.main(options) == 0
+    assert "set aside: raw.tif has a reduced preview" in capsys.readouterr().out
+    with h5py.File(tmp_path / "out" / "features.h5") as file:
+        assert sorted(file) == ["below", "one.png"]
+
+
 def test_a_name_that_no_file_of_pairs_can_hold_is_set_aside(images: Path, tmp_path: Path) -> None:
     folder = tmp_path / "images"
     shutil.copytree(images, folder)

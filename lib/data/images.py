@@ -18,6 +18,13 @@ MOST_PIXELS = 50_000_000
 _FEWEST_GREYS = 65
 # Share of the pixels that a grey value has at least: a sensor's hot pixels are no grey values.
 _RARE = 1e-5
+# Bit of TIFF's NewSubfileType, which says that another picture of the file is the full one; and the
+# fault of a file, a TIFF or a camera's DNG, whose first picture has it.
+_REDUCED = 1
+PREVIEW = (
+    "has a reduced preview as its first picture, which programs read instead of the full one: "
+    "save the full one as JPEG or PNG"
+)
 # EXIF orientations of images whose pixels are stored turned or mirrored.
 _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
@@ -44,6 +51,13 @@ def read_image(path: Path, header_only: bool = False) -> Image.Image:
         raise
     except Exception as error:
         raise ValueError(f"{path} is cut short or no image ({error})") from error
+
+
+def is_preview(image: Image.Image) -> bool:
+    """Return whether the picture that Pillow, OpenCV and COLMAP read of a file is a reduced preview."""
+    if image.format != "TIFF":
+        return False
+    return bool(image.tag_v2.get(ExifTags.Base.NewSubfileType, 0) & _REDUCED)
 
 
 def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
@@ -97,14 +111,16 @@ def read_grey(
     Raises:
         FileNotFoundError: the file is missing.
         ValueError: the file is not an image, truncated, larger than `most_pixels`, partly transparent,
-            marked as to be turned, or has values that 8 bits would not tell apart or that programs read
-            differently. The message names the file and says what to do.
+            marked as to be turned, begins with a reduced preview, or has values that 8 bits would not
+            tell apart or that programs read differently. The message names the file and says what to do.
     """
     path = Path(path)
     with warnings.catch_warnings():
         # Pillow warns about large images; this function refuses even smaller ones.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         header = read_image(path, header_only=True)
+        if is_preview(header):
+            raise ValueError(f"{path} {PREVIEW}")
         width, height = header.size
         tags = header.tag_v2 if header.format == "TIFF" else {}
         # When it loads a TIFF, Pillow turns it and forgets the mark; OpenCV always turns it.

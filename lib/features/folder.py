@@ -23,7 +23,15 @@ from torch import nn
 from tqdm import tqdm
 
 from lib.data.colmap import DATABASE
-from lib.data.images import FLIPPED, MIRRORED, TRANSPOSED, read_grey, read_image
+from lib.data.images import (
+    FLIPPED,
+    MIRRORED,
+    PREVIEW,
+    TRANSPOSED,
+    is_preview,
+    read_grey,
+    read_image,
+)
 from lib.features import files
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.files import FEATURES, MATCHES, PAIRS, Pairs
@@ -194,7 +202,9 @@ def photographs(
             unread = f"is no image that Pillow reads, or has over {MOST_PIXELS // 10**6} megapixels"
             problems[name] = f"{unread}: save it as JPEG or PNG"
             continue
-        if min(image.size) < SMALLEST_SIDE:
+        if is_preview(image):
+            problems[name] = PREVIEW
+        elif min(image.size) < SMALLEST_SIDE:
             problems[name] = "is {} by {} px, which is too small".format(*image.size)
         elif group in groups:
             problems[name] = f"has the same name as {groups[group]} in hloc's matches: rename it"
