@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 
@@ -29,6 +30,11 @@ PREVIEW = (
 _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
 TRANSPOSED, MIRRORED, FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
+# EXIF's focal lengths, in mm, by names for messages. A digital zoom changes the second only.
+FOCAL_LENGTHS = {
+    ExifTags.Base.FocalLength: "focal length",
+    ExifTags.Base.FocalLengthIn35mmFilm: "focal length for 35 mm film",
+}
 
 
 def read_image(path: Path, header_only: bool = False) -> Image.Image:
@@ -58,6 +64,20 @@ def is_preview(image: Image.Image) -> bool:
     if image.format != "TIFF":
         return False
     return bool(image.tag_v2.get(ExifTags.Base.NewSubfileType, 0) & _REDUCED)
+
+
+def stated_focal_lengths(path: Path) -> dict[int, float]:
+    """Return the `FOCAL_LENGTHS` that an image's EXIF states, mm, by tag; 0 there means unknown."""
+    try:
+        with warnings.catch_warnings(), Image.open(path) as image:
+            # Pillow warns about damaged EXIF.
+            warnings.simplefilter("ignore")
+            exif = image.getexif().get_ifd(ExifTags.IFD.Exif)
+        lengths = {tag: float(exif[tag]) for tag in FOCAL_LENGTHS if tag in exif}
+    except Exception:
+        # Damaged EXIF states nothing; whether the pixels are damaged too shows when they are read.
+        return {}
+    return {tag: length for tag, length in lengths.items() if 0 < length < math.inf}
 
 
 def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
