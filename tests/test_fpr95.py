@@ -92,6 +92,18 @@ def test_a_distance_that_is_not_finite_and_pairs_of_one_kind_are_refused(last, m
         fpr95([0.0, last], match)
 
 
+@pytest.mark.parametrize("match", [[0.2, 0.7, 1.0], [1, -1, 1], ["1", "0", "1"], [1, math.nan, 0]])
+def test_labels_other_than_0_and_1_are_refused_as_those_of_exchanged_arguments_are(match):
+    with pytest.raises(ValueError, match="distances first"):
+        fpr95([0.1, 0.4, 0.5], match)
+
+
+@pytest.mark.parametrize("kind", [int, np.uint8, float])
+def test_labels_of_0_and_1_are_those_of_bool(kind):
+    distances, match = np.array([0.1, 0.2, 0.4, 0.5]), np.array([True, False, True, False])
+    assert fpr95(distances, match.astype(kind)) == fpr95(distances, match)
+
+
 # From patches to pairs
 
 

@@ -74,7 +74,7 @@ def blobs(shape: tuple[int, int] = SHAPE, count: int = 30, seed: int = 0) -> np.
 def still(tmp_path_factory) -> HomographySequence:
     """One image six times over."""
     folder = tmp_path_factory.mktemp("still") / "i_still"
-    write_homography_sequence(folder, [blobs()] * 6, IDENTITIES)
+    write_homography_sequence(folder, [blobs(seed=1)] * 6, IDENTITIES)
     return read_homography_sequence(folder)
 
 
@@ -418,6 +418,18 @@ def test_a_build_is_a_release_with_its_report_and_tasks_beside_it(tmp_path, stil
         np.testing.assert_array_equal(sequences["v_moving"].patches(file), expected[file])
     split = open_split(tmp_path / RELEASE, tmp_path / TASKS, "full")
     assert [sequence.name for sequence in split.sequences] == ["i_still", "v_moving"]
+
+
+@pytest.mark.parametrize("difference", [0, 1])
+def test_one_scene_under_two_names_is_refused_by_both(tmp_path, still, moving, difference):
+    # Grey values of colours may be rounded otherwise.
+    images = [cv2.add(blobs(seed=1), difference)] * 6
+    write_homography_sequence(tmp_path / "v_same", images, IDENTITIES)
+    folders = [still.folder, moving.folder, tmp_path / "v_same"]
+    (tmp_path / "built").mkdir()
+    with pytest.raises(ValueError, match=r"i_still and .*v_same have one reference image"):
+        build_hpatches(tmp_path / "built", folders, SequencesSize())
+    assert not list((tmp_path / "built").iterdir())
 
 
 @pytest.mark.parametrize("amount", ["patches_per_sequence", "pairs", "queries", "distractors"])

@@ -21,7 +21,7 @@ import numpy as np
 import pycolmap
 import pytest
 from known_walls import Arrangement, greys, plan_wall, render_views
-from PIL import Image, ImageFile
+from PIL import ExifTags, Image, ImageFile
 from PIL.PngImagePlugin import PngInfo
 from small_files import interrupted
 from test_matching_keypoints import texture
@@ -182,6 +182,63 @@ def test_a_tiff_that_is_marked_as_to_be_turned_is_set_aside(images: Path, tmp_pa
     said: list[str] = []
     describe_and_match(folder, tmp_path / "out", FEW, find("sift"), log=said.append)
     assert "turned.tif is a TIFF marked as to be turned" in "\n".join(said)
+
+
+def test_a_tiff_that_begins_with_a_preview_is_set_aside_or_refused_before_images_are_described(
+    images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    full = Image.open(images / "one.png")
+    preview = full.resize((50, 60))
+    preview.save(folder / "raw.tif", tiffinfo={254: 1}, save_all=True, append_images=[full])
+    options = ["folder", str(folder), str(tmp_path / "out"), "--descriptor", "sift", "--most", "99"]
+    assert command.main([*options, "--strict"]) == 1
+    assert "raw.tif has a reduced preview as its first picture" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert command.main(options) == 0
+    assert "set aside: raw.tif has a reduced preview" in capsys.readouterr().out
+    with h5py.File(tmp_path / "out" / "features.h5") as file:
+        assert sorted(file) == ["below", "one.png"]
+
+
+def save_with_focal_lengths(path: Path, length: float, for_35_mm: int) -> None:
+    """Save an image whose EXIF states these focal lengths, mm; 0 leaves the tag out."""
+    exif = Image.Exif()
+    # Without a tag of its own, Pillow leaves out what lies below.
+    exif[ExifTags.Base.Model] = "camera"
+    stated = exif.get_ifd(ExifTags.IFD.Exif)
+    if length:
+        stated[ExifTags.Base.FocalLength] = length
+    if for_35_mm:
+        stated[ExifTags.Base.FocalLengthIn35mmFilm] = for_35_mm
+    Image.fromarray(texture(size=100)).save(path, exif=exif)
+
+
+@pytest.mark.parametrize(
+    ("of_others", "of_last", "problem"),
+    [
+        ([(24, 36)] * 3, (33.6, 50), "has a focal length of 33.6 mm"),
+        # A digital zoom.
+        ([(4.2, 26)] * 3, (4.2, 52), "has a focal length for 35 mm film of 52 mm"),
+        ([(24, 0), (24.1, 0), (24.2, 0), (35, 0)], (35, 0), "has a focal length of 35 mm"),
+        ([(24, 36)] * 3, (24.2, 36), ""),
+        ([(24, 36)] * 3, (0, 0), ""),
+        # One tag says nothing of the other.
+        ([(24, 0)] * 3, (0, 36), ""),
+    ],
+)
+def test_of_one_camera_images_of_another_focal_length_than_most_are_set_aside(
+    tmp_path: Path, of_others: list[tuple[float, int]], of_last: tuple[float, int], problem: str
+) -> None:
+    for number, lengths in enumerate([*of_others, of_last]):
+        save_with_focal_lengths(tmp_path / f"{number}.jpg", *lengths)
+    sizes, problems = photographs(tmp_path, one_camera=True)
+    last = f"{len(of_others)}.jpg"
+    assert re.search(problem, problems.get(last, "")), problems
+    assert (last in sizes) == (not problem)
+    assert {*sizes, *problems} == {path.name for path in tmp_path.iterdir()}
+    assert not photographs(tmp_path)[1]
 
 
 def test_a_name_that_no_file_of_pairs_can_hold_is_set_aside(images: Path, tmp_path: Path) -> None:

@@ -112,6 +112,16 @@ def tiff_whose_0_is_white(path: Path, values: np.ndarray) -> Path:
     return path
 
 
+def test_a_tiff_is_refused_if_its_first_picture_is_a_preview_of_another(tmp_path: Path) -> None:
+    full, preview = Image.fromarray(GREY), Image.fromarray(GREY[::2, ::2])
+    first = saved(tmp_path, "a.tif", preview, tiffinfo={254: 1}, save_all=True, append_images=[full])
+    with pytest.raises(ValueError, match=r"a\.tif has a reduced preview as its first picture"):
+        read_grey(first)
+    # Bit 1 of the tag is that of a page of several.
+    page = saved(tmp_path, "b.tif", full, tiffinfo={254: 2}, save_all=True, append_images=[preview])
+    np.testing.assert_array_equal(read_grey(page), GREY)
+
+
 def test_an_alpha_channel_is_ignored_unless_it_hides_a_pixel(tmp_path: Path) -> None:
     image = Image.fromarray(GREY).convert("RGBA")
     assert np.abs(read_grey(saved(tmp_path, "a.png", image)).astype(int) - GREY).max() <= 1

@@ -284,6 +284,27 @@ def test_descriptors_of_different_kinds_are_refused_by_their_lengths(other: np.n
         match(np.ones((2, 128), np.float32), other)
 
 
+def test_hlocs_transposed_descriptors_of_different_numbers_are_refused_with_advice() -> None:
+    first, second = np.ones((256, 500), np.float32), np.ones((256, 400), np.float32)
+    with pytest.raises(ValueError, match=r"different kinds.*transpose"):
+        match(first, second)
+
+
+@pytest.mark.parametrize("shape", [(1, 30, 16), (16,), ()])
+def test_descriptors_that_are_no_rows_are_refused_whichever_image_has_them(shape: tuple) -> None:
+    rows, others = descriptors("float", 0, 30), np.ones(shape, np.float32)
+    for first, second in ((rows, others), (others, rows), (others, others)):
+        with pytest.raises(ValueError, match=r"are \(n, k\), one a row"):
+            match(first, second)
+
+
+@pytest.mark.parametrize("kind", [object, complex, str])
+def test_descriptors_that_are_no_real_numbers_are_refused(kind: type) -> None:
+    others = descriptors("float", 0, 30).astype(kind)
+    with pytest.raises(ValueError, match="real numbers"):
+        match(others, others)
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.float16])
 def test_scores_of_short_numbers_are_those_of_their_float32(kind: type) -> None:
     draw = np.random.default_rng(0)

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+import torch.nn.functional as F
 from kornia import feature
 from safetensors import safe_open
+from torch import Tensor, nn
 
 from lib.features import networks
 from lib.features.detectors import Detector
 from lib.features.networks import find, folded
 from lib.models.exported import NETWORKS
+from lib.models.published import LAYOUTS
 
 # Terms of the photographs that the committed networks were trained on.
 TERMS = (
@@ -81,8 +84,67 @@ def test_folding_batch_norms_leaves_descriptors_unchanged(name: str) -> None:
     after = fused.raw if name == "l2net_binary" else fused
     torch.testing.assert_close(after(PATCHES), before(PATCHES), rtol=1e-4, atol=1e-4)
     assert all(torch.equal(value, state[name]) for name, value in network.state_dict().items())
-    norms = [layer for layer in fused.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
-    assert not norms
+    assert not batch_norms(fused)
+
+
+def batch_norms(network: nn.Module) -> list[nn.Module]:
+    return [layer for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_all_batch_norms_of_published_networks_are_folded(layout: str) -> None:
+    assert not batch_norms(folded(LAYOUTS[layout]().eval()))
+
+
+class TwoLayers(nn.Module):
+    """Two layers of a convolution, a batch norm and a ReLU, defined in some order."""
+
+    def __init__(self, order: str, unit_first: bool):
+        super().__init__()
+        self.unit_first = unit_first
+        modules = {
+            "convolution1": nn.Conv2d(1, 8, 5, stride=3),
+            "convolution2": nn.Conv2d(8, 8, 5, stride=3),
+            "norm1": nn.BatchNorm2d(8),
+            "norm2": nn.BatchNorm2d(8),
+        }
+        for name in order.split():
+            self.add_module(name, modules[name])
+
+    def layer(self, maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
+        if self.unit_first:
+            return norm(F.relu(convolution(maps)))
+        return F.relu(norm(convolution(maps)))
+
+    def forward(self, patches: Tensor) -> Tensor:
+        maps = self.layer(patches, self.convolution1, self.norm1)
+        return self.layer(maps, self.convolution2, self.norm2).flatten(1)
+
+
+@pytest.mark.parametrize(
+    "order", ["convolution1 convolution2 norm1 norm2", "convolution1 norm1 convolution2 norm2"]
+)
+@pytest.mark.parametrize("unit_first", [False, True])
+def test_a_folded_network_describes_as_itself_in_whatever_order_its_layers_are_defined(
+    order: str, unit_first: bool
+) -> None:
+    torch.manual_seed(0)
+    network = TwoLayers(order, unit_first)
+    network.train()(PATCHES)
+    network.eval()
+    torch.testing.assert_close(folded(network)(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-4)
+
+
+def test_a_convolution_or_a_norm_that_stands_twice_in_a_sequence_is_folded_at_each_place() -> None:
+    torch.manual_seed(0)
+    convolution, norm = nn.Conv2d(1, 1, 3), nn.BatchNorm2d(1)
+    layers = [convolution, nn.BatchNorm2d(1), nn.ReLU(), convolution, norm, nn.Conv2d(1, 1, 3), norm]
+    network = nn.Sequential(*layers)
+    network.train()(PATCHES)
+    network.eval()
+    fused = folded(network)
+    torch.testing.assert_close(fused(PATCHES), network(PATCHES), rtol=1e-4, atol=1e-4)
+    assert not batch_norms(fused)
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("l2net", feature.HardNet), ("hynet", feature.HyNet)])

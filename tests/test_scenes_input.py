@@ -204,6 +204,36 @@ def test_two_photographs_with_one_name_but_for_the_ending_are_refused(tmp_path: 
         image_files(tmp_path / "a")
 
 
+@pytest.mark.parametrize("name", ["0001_copy.png", "0001_copy.bmp"])
+def test_copies_of_a_photograph_are_refused_by_both_names_whatever_their_format(
+    tmp_path: Path, name: str
+) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    cv2.imwrite(str(scene / "images" / name), cv2.imread(str(scene / "images" / "0001.png")))
+    with pytest.raises(ValueError, match=rf"0001\.png and {name} are copies of one photograph"):
+        reconstruction(scene, tmp_path)
+
+
+def test_copies_are_refused_in_a_given_model_only_if_it_names_both(tmp_path: Path) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    shutil.copy(scene / "images" / "0001.png", scene / "images" / "0001_copy.png")
+    write_model(scene)
+    assert reconstruction(scene, tmp_path).num_reg_images() == 3
+    shutil.copy(scene / "images" / "0001.png", scene / "images" / "0002.png")
+    with pytest.raises(ValueError, match=r"0001\.png and 0002\.png are copies"):
+        reconstruction(scene, tmp_path)
+
+
+def test_a_model_without_points_or_tracks_is_refused(tmp_path: Path) -> None:
+    scene = write_noise(tmp_path, "a") / "a"
+    write_model(scene)
+    (scene / "sparse" / "points3D.txt").write_text("")
+    lines = (scene / "sparse" / "images.txt").read_text().splitlines()
+    (scene / "sparse" / "images.txt").write_text("\n\n".join(lines[::2]) + "\n\n")
+    with pytest.raises(ValueError, match=r"sparse holds a model without points"):
+        reconstruction(scene, tmp_path)
+
+
 def test_masks_are_no_photographs_of_a_scene(tmp_path: Path) -> None:
     images = write_noise(tmp_path, "a") / "a" / "images"
     photographs = image_files(tmp_path / "a")

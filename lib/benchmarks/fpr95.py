@@ -49,12 +49,15 @@ def fpr95(distances: np.ndarray, match: np.ndarray) -> Fpr95:
 
     Args:
         distances: (M,) finite.
-        match: (M,) bool.
+        match: (M,) bool, or numbers that are 0 or 1.
 
     Raises:
-        ValueError: a distance is not finite, or one kind of pair is missing.
+        ValueError: a distance is not finite, `match` has other values, or one kind of pair is missing.
     """
-    distances, match = np.asarray(distances), np.asarray(match, dtype=bool)
+    distances, match = np.asarray(distances), np.asarray(match)
+    if match.dtype != bool and not np.isin(match, (0, 1)).all():
+        raise ValueError("match holds values other than 0 and 1: give the distances first, then match")
+    match = match.astype(bool)
     if not np.isfinite(distances).all():
         raise ValueError(f"distance {np.flatnonzero(~np.isfinite(distances))[0]} is not finite")
     negatives = int((~match).sum())

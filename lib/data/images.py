@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 
@@ -18,10 +19,22 @@ MOST_PIXELS = 50_000_000
 _FEWEST_GREYS = 65
 # Share of the pixels that a grey value has at least: a sensor's hot pixels are no grey values.
 _RARE = 1e-5
+# Bit of TIFF's NewSubfileType, which says that another picture of the file is the full one; and the
+# fault of a file, a TIFF or a camera's DNG, whose first picture has it.
+_REDUCED = 1
+PREVIEW = (
+    "has a reduced preview as its first picture, which programs read instead of the full one: "
+    "save the full one as JPEG or PNG"
+)
 # EXIF orientations of images whose pixels are stored turned or mirrored.
 _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
 TRANSPOSED, MIRRORED, FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
+# EXIF's focal lengths, in mm, by names for messages. A digital zoom changes the second only.
+FOCAL_LENGTHS = {
+    ExifTags.Base.FocalLength: "focal length",
+    ExifTags.Base.FocalLengthIn35mmFilm: "focal length for 35 mm film",
+}
 
 
 def read_image(path: Path, header_only: bool = False) -> Image.Image:
@@ -44,6 +57,27 @@ def read_image(path: Path, header_only: bool = False) -> Image.Image:
         raise
     except Exception as error:
         raise ValueError(f"{path} is cut short or no image ({error})") from error
+
+
+def is_preview(image: Image.Image) -> bool:
+    """Return whether the picture that Pillow, OpenCV and COLMAP read of a file is a reduced preview."""
+    if image.format != "TIFF":
+        return False
+    return bool(image.tag_v2.get(ExifTags.Base.NewSubfileType, 0) & _REDUCED)
+
+
+def stated_focal_lengths(path: Path) -> dict[int, float]:
+    """Return the `FOCAL_LENGTHS` that an image's EXIF states, mm, by tag; 0 there means unknown."""
+    try:
+        with warnings.catch_warnings(), Image.open(path) as image:
+            # Pillow warns about damaged EXIF.
+            warnings.simplefilter("ignore")
+            exif = image.getexif().get_ifd(ExifTags.IFD.Exif)
+        lengths = {tag: float(exif[tag]) for tag in FOCAL_LENGTHS if tag in exif}
+    except Exception:
+        # Damaged EXIF states nothing; whether the pixels are damaged too shows when they are read.
+        return {}
+    return {tag: length for tag, length in lengths.items() if 0 < length < math.inf}
 
 
 def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
@@ -97,14 +131,16 @@ def read_grey(
     Raises:
         FileNotFoundError: the file is missing.
         ValueError: the file is not an image, truncated, larger than `most_pixels`, partly transparent,
-            marked as to be turned, or has values that 8 bits would not tell apart or that programs read
-            differently. The message names the file and says what to do.
+            marked as to be turned, begins with a reduced preview, or has values that 8 bits would not
+            tell apart or that programs read differently. The message names the file and says what to do.
     """
     path = Path(path)
     with warnings.catch_warnings():
         # Pillow warns about large images; this function refuses even smaller ones.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         header = read_image(path, header_only=True)
+        if is_preview(header):
+            raise ValueError(f"{path} {PREVIEW}")
         width, height = header.size
         tags = header.tag_v2 if header.format == "TIFF" else {}
         # When it loads a TIFF, Pillow turns it and forgets the mark; OpenCV always turns it.

@@ -7,6 +7,7 @@ saved image by image, so that a stopped run can continue.
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
 from collections import Counter
@@ -23,7 +24,17 @@ from torch import nn
 from tqdm import tqdm
 
 from lib.data.colmap import DATABASE
-from lib.data.images import FLIPPED, MIRRORED, TRANSPOSED, read_grey, read_image
+from lib.data.images import (
+    FLIPPED,
+    FOCAL_LENGTHS,
+    MIRRORED,
+    PREVIEW,
+    TRANSPOSED,
+    is_preview,
+    read_grey,
+    read_image,
+    stated_focal_lengths,
+)
 from lib.features import files
 from lib.features.detectors import SMALLEST_SIDE, Detector
 from lib.features.files import FEATURES, MATCHES, PAIRS, Pairs
@@ -49,6 +60,8 @@ _DIGEST = 32
 _PAIR = 4096
 # Magnifications: below the first, patches show little but blur; above the second, the whole image.
 _NARROW, _WIDEST = 3, 100
+# Share by which the focal lengths of one camera may differ in EXIF, where they are rounded.
+_SAME_LENGTH = 0.01
 # Pillow opens no larger image. Decoding one takes about 1 GB.
 MOST_PIXELS = 178_000_000
 
@@ -62,7 +75,8 @@ class Settings:
         magnification: half a patch's width in scales of its keypoint; None is the descriptor's own.
         device: the descriptor's.
         ratio, mutual: as `match` takes them.
-        one_camera: whether one camera took all images; images of another size than most are set aside.
+        one_camera: whether one camera took all images; images of another size, or of another focal
+            length in EXIF, than most are set aside.
         camera: what is known of that camera, in the form that `lib.features.files.known_camera` reads.
     """
 
@@ -158,13 +172,13 @@ def describe_and_match(
 
 
 def photographs(
-    folder: Path, one_size: bool = False, out: Path | None = None
+    folder: Path, one_camera: bool = False, out: Path | None = None
 ) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
     """Check the headers of the files in a folder and its subfolders, linked ones among them.
 
     Args:
         folder: of the images.
-        one_size: whether images of another size than most are set aside.
+        one_camera: whether images of another size or focal length than most are set aside.
         out: a folder to skip.
 
     Returns:
@@ -194,7 +208,9 @@ def photographs(
             unread = f"is no image that Pillow reads, or has over {MOST_PIXELS // 10**6} megapixels"
             problems[name] = f"{unread}: save it as JPEG or PNG"
             continue
-        if min(image.size) < SMALLEST_SIDE:
+        if is_preview(image):
+            problems[name] = PREVIEW
+        elif min(image.size) < SMALLEST_SIDE:
             problems[name] = "is {} by {} px, which is too small".format(*image.size)
         elif group in groups:
             problems[name] = f"has the same name as {groups[group]} in hloc's matches: rename it"
@@ -202,11 +218,35 @@ def photographs(
             problems[name] = f"is {image.format}, which COLMAP does not read: save it as JPEG or PNG"
         else:
             sizes[name], groups[group] = image.size, name
-    if one_size and sizes:
+    if one_camera and sizes:
         usual = Counter(sizes.values()).most_common(1)[0][0]
         for name in [name for name, size in sizes.items() if size != usual]:
             problems[name] = "is {} by {} px, unlike most: another camera's".format(*sizes.pop(name))
+        stated = {name: stated_focal_lengths(folder / name) for name in sizes}
+        for tag in FOCAL_LENGTHS:
+            lengths = {name: stated[name][tag] for name in sizes if tag in stated[name]}
+            for name, most in _unlike_most(lengths).items():
+                del sizes[name]
+                problems[name] = (
+                    f"has a {FOCAL_LENGTHS[tag]} of {lengths[name]:g} mm in EXIF, unlike most, which "
+                    f"have {most:g}: zoomed, or another camera's"
+                )
     return sizes, dict(sorted(problems.items()))
+
+
+def _unlike_most(lengths: Mapping[str, float]) -> dict[str, float]:
+    """Return, for images whose focal length is not that of most, the one that most have.
+
+    Args:
+        lengths: by image; those within `_SAME_LENGTH` of each other are alike.
+    """
+    counts = Counter(lengths.values())
+    alike = {
+        one: {other for other in counts if math.isclose(one, other, rel_tol=_SAME_LENGTH)}
+        for one in counts
+    }
+    usual = max(counts, key=lambda one: sum(counts[other] for other in alike[one]), default=None)
+    return {name: usual for name, length in lengths.items() if length not in alike[usual]}
 
 
 def _files_below(root: Path, out: Path | None) -> tuple[list[str], dict[str, str]]:

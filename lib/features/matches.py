@@ -66,20 +66,32 @@ def match(
 
     Raises:
         ValueError: a descriptor is not finite, the images' descriptors differ in length or type, they
-            are bool, uint8 of 128 bytes or more are not said to be packed, or the ratio is outside
-            (0, 1].
+            are no rows of numbers, uint8 of 128 bytes or more are not said to be packed, or the ratio
+            is outside (0, 1].
     """
     if ratio is not None and not 0 < ratio <= 1:
         raise ValueError(f"ratio must be above 0, 1 at most, or None, got {ratio}")
     first, second = np.asarray(first), np.asarray(second)
     if bool in (first.dtype, second.dtype):
         raise ValueError("descriptors of bool cannot be matched: pack them with np.packbits(…, axis=1)")
+    for array in (first, second):
+        if array.dtype.kind not in "iuf":
+            raise ValueError(f"descriptors are real numbers or packed bits, not of type {array.dtype}")
+        # A list of no descriptors does not say how long they are.
+        if array.ndim != 2 and array.shape != (0,):
+            raise ValueError(
+                f"descriptors are (n, k), one a row, not of shape {array.shape}: take each image of a "
+                "batch by itself"
+            )
     if not len(first) or not len(second):
         return Matches(np.empty(0, int), np.empty(0, int), np.empty(0, np.float32))
     one, other = ((array.shape[1:], array.dtype == np.uint8) for array in (first, second))
     if one != other:
         kinds = [f"{a.shape[-1]} of {a.dtype}" for a in (first, second)]
-        raise ValueError(f"descriptors of different kinds cannot be matched: {' and '.join(kinds)}")
+        why = f"descriptors of different kinds cannot be matched: {' and '.join(kinds)}"
+        if len(first) == len(second) and first.shape != second.shape:
+            why += "; transpose hloc's, which are (k, n)"
+        raise ValueError(why)
     n, length = first.shape
     if first.dtype == np.uint8 and length >= _BYTES_OF_NUMBERS and not packed:
         raise ValueError(

@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import cv2
@@ -52,6 +53,8 @@ from lib.features.keypoints import Keypoints
 from lib.files import write_bytes
 
 SMALLEST_CONTRAST = 5.0
+# Grey values by which two files of one picture may differ if one holds colours and the other grey.
+_ROUNDING = 1
 # Cut (N, 65, 65) uint8 patches, given an image, a homography and regions (N, 2, 3) of the reference.
 # Beyond the image's border, its outermost pixels are repeated. The release is bilinear: its patches of
 # Oxford's graf correlate by 0.9999 with bilinear ones and by 0.9985 with bicubic ones (medians).
@@ -98,8 +101,8 @@ def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSi
 
     Raises:
         ValueError: fewer than two sequences, a limit below two patches, or a size below 1, all raised
-            before any work; images contradict their homographies; files are damaged, or a sequence
-            yields no patches or only one.
+            before any work; two sequences show one scene; images contradict their homographies; files
+            are damaged, or a sequence yields no patches or only one.
         FileNotFoundError: an image or a homography is missing.
     """
     sequences = read_homography_sequences(*homographies)
@@ -111,10 +114,24 @@ def build_hpatches(folder: Path, homographies: Sequence[Path], size: SequencesSi
         raise ValueError(f"a limit of {limit} patches a sequence: intra negatives need 2 or more")
     if min(size.pairs, size.queries, size.distractors) < 1:
         raise ValueError(f"pairs, queries and distractors must be 1 or more each, got {size}")
+    _check_scenes(sequences)
     for sequence in sequences:
         check_agreement(sequence)
     full = Split("full", tuple(sequence.name for sequence in sequences))
     pack(folder, sequences, {full.name: full}, size, lambda _: size.seed)
+
+
+def _check_scenes(sequences: Sequence[HomographySequence]) -> None:
+    """Refuse two sequences with one reference image: in retrieval and as negatives, the patches of each
+    would count as unlike those of the other. HPatches has Oxford's graf as v_graffiti.
+
+    Raises:
+        ValueError: two sequences have one reference image, or an image cannot be read.
+    """
+    references = [(sequence.folder, sequence.grey(0)) for sequence in sequences]
+    for (folder, reference), (other, compared) in combinations(references, 2):
+        if reference.shape == compared.shape and cv2.absdiff(reference, compared).max() <= _ROUNDING:
+            raise ValueError(f"{folder} and {other} have one reference image: give one of them")
 
 
 def pack(

@@ -6,8 +6,9 @@ scenes are written in PhotoTour's own layout, with two lists of test pairs.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,19 +50,27 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
 
     Raises:
         FileNotFoundError: an image that the model names, or the camera of an image, is missing.
-        ValueError: the model is damaged, pycolmap does not know its camera model, images have another
-            size than the model's, or poses contradict the images.
+        ValueError: the model is damaged or has no points with tracks, pycolmap does not know its camera
+            model, two photographs are copies, images have another size than the model's, or
+            poses contradict the images.
     """
     images = {path.name: path for path in image_files(scene)}
     sparse, cameras, photographs = scene / SPARSE, scene / CAMERAS, scene / IMAGES
     if sparse.is_dir():
         model = _largest_model(sparse)
+        if not model.compute_num_observations():
+            raise ValueError(f"{sparse} holds a model without points, or whose points have no tracks")
+        # A copy that the model leaves out does no harm.
+        named = {image.name for image in model.images.values()}
+        _check_copies(path for name, path in images.items() if name in named)
     elif cameras.is_dir():
         posed = colmap.posed_model(read_strecha_cameras(images.values(), cameras))
+        _check_copies(images.values())
         model, explained = colmap.triangulated(posed, photographs, work)
         if explained < colmap.LEAST_EXPLAINED:
             raise ValueError(f"{cameras} contradicts the images: {explained:.0%} of matches explained")
     else:
+        _check_copies(images.values())
         model = colmap.mapped_photographs(photographs, list(images), work)
     for image in map(model.image, model.reg_image_ids()):
         if image.name not in images:
@@ -90,6 +99,23 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
                 f"{', '.join(wrong)}, or in images beside; were they renamed, turned or cropped?"
             )
     return model
+
+
+def _check_copies(images: Iterable[Path]) -> None:
+    """Refuse photographs with equal pixels, whose patches would be matching pairs without a difference.
+
+    Grey values are compared, since patches show nothing else: bytes of copies differ as soon as one has
+    been given a rating or another format. Reading them takes a small part of the time that mapping does.
+
+    Raises:
+        ValueError: two photographs are copies, or as `read_grey`.
+    """
+    known: dict[tuple[object, ...], Path] = {}
+    for path in images:
+        grey = read_grey(path, orientation="stored")
+        first = known.setdefault((grey.shape, hashlib.sha256(grey).digest()), path)
+        if first != path:
+            raise ValueError(f"{first} and {path.name} are copies of one photograph: take one away")
 
 
 def _largest_model(sparse: Path) -> pycolmap.Reconstruction:
