@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 from torch import Tensor, nn
@@ -72,5 +73,27 @@ def test_the_lines_that_read_the_numbers_give_the_ratio_that_readme_states(
     [lines] = re.findall(r"```python\n(import numpy as np\n.*?)```", text, re.DOTALL)
     monkeypatch.chdir(README.parent)
     exec(lines, {})
-    ratio = f"{float(capsys.readouterr().out):.2f}"
-    assert re.search(rf"with Adam: .*HyNet\+ {re.escape(ratio)} ", text)
+    ratio, low, high = map(float, capsys.readouterr().out.split())
+    assert f"| HyNet+ over HardNet+ | {ratio:.2f} ({low:.2f} to {high:.2f}) |" in text
+
+
+def test_the_first_table_has_the_numbers_of_the_notebook_on_grades() -> None:
+    notebook = nbformat.read(README.parent / "notebooks" / "study" / "grades.ipynb", as_version=4)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    [table] = [
+        html
+        for output in outputs
+        if ">elsewhere from<" in (html := output.get("data", {}).get("text/html", ""))
+    ]
+    recorded = {}
+    for row in re.findall(r"<tr>(.*?)</tr>", table.split("<tbody>")[1], re.DOTALL):
+        cells = [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td>(.*?)</td>", row, re.DOTALL)]
+        measure, change, effect, low, high, *_, printed = cells
+        recorded[measure, change] = f"{effect} ({low} to {high})", printed
+    text = README.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+ over .+?) \| (.+?) \| (.+?) \| (.+?) \|$", text, re.MULTILINE)
+    assert len(rows) == 6
+    for change, rate, printed, points in rows:
+        change = change.replace("\\*", "*")
+        assert recorded["FPR95", change] == (rate, printed)
+        assert recorded["matching AP", change][0] == points

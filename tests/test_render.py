@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +17,7 @@ from PIL import Image
 from lib.study import Study, open_study, planning, render, show
 from lib.study.requests import Refused
 
+ROOT = Path(__file__).resolve().parents[1]
 PARAMETERS = 'profile = "{profile}"\ndata = "free"\nresults = "reference"\nseeds = [7]\nown = 3\n'
 SAVES = """
 from pathlib import Path
@@ -191,3 +193,15 @@ def test_a_notebook_without_a_figure_is_named(tmp_path: Path) -> None:
     nbformat.write(new_notebook(cells=[new_code_cell("1")]), path)
     with pytest.raises(ValueError, match=r"^none\.ipynb has no figure$"):
         render.first_figure(path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
+def test_a_page_shows_the_figures_that_are_stored_in_the_notebooks(page: str) -> None:
+    path = ROOT / page
+    pictures = re.findall(r"!\[[^]]+\]\((.+?)\)", path.read_text(encoding="utf-8"))
+    assert pictures
+    for picture in pictures:
+        shown = path.parent / picture
+        name = shown.relative_to(path.parent / picture.partition("figures/")[0] / "figures")
+        stored = render.first_figure(planning.path_of(name.with_suffix("").as_posix()))
+        assert shown.read_bytes() == stored
