@@ -10,6 +10,7 @@ Marks, as in AdaSample's Table 1: ``_aug`` is ``+`` (flips and quarter turns), `
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 
@@ -556,8 +557,9 @@ def shared(names: Iterable[str], optimizer: str) -> dict[str, Recipe]:
 
 
 def without_setting(name: str) -> str:
-    """Return a method's name without the shared setting: "hynet_aug" of "hynet_aug, shared, SGD"."""
-    return name.partition(_SHARED)[0]
+    """Return a method's name without the shared setting: "hynet_aug" of "hynet_aug, shared, SGD". What
+    follows the optimiser, such as " by sign", stays."""
+    return re.sub(rf"{_SHARED}(damped SGD|SGD|Adam)", "", name)
 
 
 def _shared_name(name: str, recipe: Recipe) -> str:

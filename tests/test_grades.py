@@ -324,6 +324,20 @@ def test_the_papers_names_for_one_configuration_of_the_shared_setting_have_its_r
         assert graded_one(runs, method="sosnet_aug", rival=rival)["effect"] == expected
 
 
+@pytest.mark.parametrize(
+    ("method", "rival"),
+    [
+        ("hardnet_aug", "dsm_aug, margin 1"),
+        ("sosnet_aug", "dsm_aug, margin 1 over hardnet_aug"),
+    ],
+)
+def test_what_is_one_method_in_the_shared_setting_is_not_compared(method: str, rival: str):
+    runs = named_for_claims(in_setting({"SGD": 0.5, "Adam": 0.8}))
+    row = graded_one(runs, method=method, rival=rival)
+    assert row["grade"] == ""
+    assert row["missing"].endswith("one method in the shared setting")
+
+
 def test_a_spread_over_seeds_is_none_over_optimisers():
     runs = named_for_claims(in_setting({"SGD": 0.5, "Adam": 0.8}))
     row = graded_one(runs, method="sosnet_aug", rival="hardnet_aug", over="spread")

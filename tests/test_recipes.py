@@ -298,3 +298,9 @@ def test_an_unknown_part_is_refused_with_the_known_ones():
         ValueError, match=r"schedule: no part 'cosine'; there are: constant, linear, steps$"
     ):
         parts.build("schedule", part("cosine"))
+
+
+def test_a_methods_name_without_the_shared_setting_keeps_what_follows_it() -> None:
+    assert recipes.without_setting("hynet_aug, shared, SGD") == "hynet_aug"
+    assert recipes.without_setting("hardnet_aug, shared, damped SGD by sign") == "hardnet_aug by sign"
+    assert recipes.without_setting("dsm_aug, margin 1") == "dsm_aug, margin 1"

@@ -48,7 +48,7 @@ PARTS = {
 FIGURES = {
     "study/grades": "What each paper's method changes against the method that it starts from.",
     "together/methods": "Each method against HardNet+ with the same optimiser.",
-    "together/duration": "FPR95 during training, at the usual length and four times as long.",
+    "together/duration": "FPR95 after short training and four times as long, with each optimiser.",
     "adasample/ablation": "From HardNet+* to AdaSample+*, one choice at a time.",
     "together/places": "The same comparisons with training on another place.",
     "study/detectable": "The gains that the papers print, and the smallest one that five seeds find.",

@@ -206,8 +206,18 @@ def effects(
 
 
 def lacking(pair: pd.Series, runs: pd.DataFrame) -> str:
-    """Say what of a row of `pairs` the runs do not have; empty if they have all."""
+    """Say what of a row of `pairs` the runs do not have; empty if they have all.
+
+    In the shared setting some methods are one (`ALSO`): a comparison of such a method with itself, or a
+    gain over itself, would be decided by construction.
+    """
     terms = [term for term in (pair["method"], pair["rival"]) if term]
+    if SETTING in runs:
+        one = {name: method for method, names in ALSO.items() for name in names}
+        compared = [[one.get(name, name) for name in term.split(GAIN)] for term in terms]
+        with_itself = any(len(set(names)) < len(names) for names in compared)
+        if with_itself or (len(terms) == 2 and compared[0] == compared[1]):
+            return f"{' against '.join(terms)}: one method in the shared setting"
     names = dict.fromkeys(name for term in terms for name in term.split(GAIN))
     return "; ".join(_lacking(runs, name, pair) for name in names if _values(runs, name, pair).empty)
 
