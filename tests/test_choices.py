@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pandas as pd
 import pytest
@@ -15,20 +15,6 @@ CHOICES = pd.read_csv(ROOT / "docs" / "choices.csv", keep_default_na=False)
 NAMED = sorted(set(re.findall(r"lib(?:\.\w+)+", " ".join(CHOICES["option"]))))
 
 
-def resolved(name: str) -> object:
-    """Import the longest module that ``name`` begins with, and take the rest as attributes."""
-    words = name.split(".")
-    for length in range(len(words), 0, -1):
-        try:
-            found = importlib.import_module(".".join(words[:length]))
-        except ModuleNotFoundError:
-            continue
-        for attribute in words[length:]:
-            found = getattr(found, attribute)
-        return found
-    raise ModuleNotFoundError(name)
-
-
 def test_no_choice_is_listed_twice_or_without_a_default() -> None:
     assert not CHOICES.duplicated(["setting", "choice"]).any()
     assert (CHOICES[["choice", "text or released code", "here", "option"]] != "").all(axis=None)
@@ -36,13 +22,13 @@ def test_no_choice_is_listed_twice_or_without_a_default() -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_what_a_choice_names_exists(name: str) -> None:
-    resolved(name)
+    resolve_name(name)
 
 
 def test_an_option_in_brackets_is_written_in_the_code_that_it_is_an_option_of() -> None:
     for option in CHOICES["option"]:
         for name, words in re.findall(r"(lib(?:\.\w+)+) \(([\w, ]+)\)", option):
-            code = inspect.getsource(inspect.getmodule(resolved(name)) or resolved(name))
+            code = inspect.getsource(inspect.getmodule(resolve_name(name)) or resolve_name(name))
             for word in words.split(", "):
                 assert re.search(rf"\b{word}\b", code), f"{name} has no {word}"
 

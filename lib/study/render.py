@@ -21,7 +21,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from lib.files import write_bytes
 from lib.study import planning
 from lib.study.planning import path_of
-from lib.study.runs import Study
+from lib.study.runs import REFERENCE, Study
 from lib.study.sweep import Task, processes_for, sweep
 
 # Local kernels need no encryption, but each would log that it has none, and some log an interrupt when
@@ -180,6 +180,8 @@ def _is_general(cell) -> bool:
 def store_outputs(name: str) -> None:
     """Execute a notebook with its own parameters and store its outputs in it.
 
+    The figure of one of `FIGURES` also goes to the reference, where README and findings link to it.
+
     Raises:
         nbclient.exceptions.CellExecutionError: a cell failed; the notebook stays unchanged.
     """
@@ -192,6 +194,9 @@ def store_outputs(name: str) -> None:
     # The execution's metadata hold versions.
     executed.metadata = metadata
     nbformat.write(executed, path)
+    if name in FIGURES:
+        folder = REFERENCE / planning.own_parameters(name)["profile"] / "figures"
+        write_bytes(folder / f"{name}.png", first_figure(path))
 
 
 def write_page(notebook: Path, page: Path, name: str, pages: Mapping[str, Path]) -> None:
