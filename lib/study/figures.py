@@ -1,6 +1,6 @@
-"""Drawing that several notebooks share: HPatches' tasks, and grey pictures in figures."""
+"""Drawing that several notebooks share: effects with intervals, HPatches' tasks, and grey pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,6 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from lib.data.images import reduced
 from lib.study.tables import LEVELS, PROTOCOLS, TASKS, means
@@ -23,6 +24,34 @@ ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
 DENSITY = 100
 # Gap between the patches of a mosaic, px.
 GAP = 4
+
+
+def forest(
+    axes: Axes, effects: pd.DataFrame, singles: Mapping[str, ArrayLike], none: float, single: str
+) -> None:
+    """Draw effects below each other, each with its interval, its single replicates and what is printed.
+
+    Args:
+        axes: to draw on; the legend is the caller's.
+        effects: a row an effect, the first at the top; its index names the rows. Columns: `effect`,
+            `from` and `to`, the ends of its 95% interval, and `printed` where a paper has the effect.
+        singles: the effects of single replicates, by the name of their row.
+        none: where no effect is, 1 of a ratio and 0 of a difference.
+        single: what a replicate is, for the legend, e.g. "one place".
+    """
+    heights = np.arange(len(effects))
+    for height, name in zip(heights, effects.index, strict=True):
+        values = np.asarray(singles[name])
+        label = single if height == 0 else None
+        axes.plot(values, np.full(len(values), height + 0.2), "o", color="0.6", ms=2.5, label=label)
+    axes.hlines(heights, effects["from"], effects["to"], color="C0", lw=1.2)
+    axes.plot(effects["effect"], heights, "D", color="C0", ms=4, label="mean, with 95% interval")
+    if "printed" in effects:
+        axes.plot(effects["printed"], heights, "o", mfc="none", mec="C1", ms=6, label="printed")
+    axes.axvline(none, color="0.5", lw=0.8)
+    axes.set_yticks(heights, effects.index)
+    axes.set_ylim(len(effects) - 0.5, -0.5)
+    axes.grid(axis="y", linestyle=":")
 
 
 def tasks_figure(numbers: pd.DataFrame, note: str) -> Figure:
