@@ -342,7 +342,6 @@ CASES: Mapping[str, Callable[[], object]] = {
     "carrying_error": lambda: on_scene("carrying_error"),
     "descriptor_spread": lambda: by_network("descriptor_spread", "hardnet_aug"),
     "descriptor_spread: bits": lambda: by_network("descriptor_spread", "dsm_binary_aug"),
-    "distance_histogram": lambda: measured("distance_histogram"),
     "drawn_pairs": lambda: by_network("drawn_pairs", "adasample_aug_gen", _FEW_CANDIDATES),
     "fpr95": lambda: measured("fpr95"),
     "fpr95: bits": lambda: of_bits("fpr95"),

@@ -13,7 +13,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.analysis import distance_histogram
 from lib.benchmarks.fpr95 import fpr95, fpr95_of_points, measure
 from lib.benchmarks.pair_distances import count_within, distances_between
 from lib.benchmarks.subject import Subject, describe
@@ -163,7 +162,7 @@ def test_a_set_is_described_once_for_all_its_measures():
 
     subject, patch_set, second_set = Subject(counting_describer), labelled(), labelled(1)
     first = measure(subject, patch_set)
-    distance_histogram.probe(subject, patch_set)
+    subject.pair_distances(patch_set)
     assert measure(subject, patch_set) == first
     assert len(calls) == 1
     measure(subject, second_set)
@@ -181,27 +180,6 @@ def test_a_descriptor_that_is_not_finite_is_refused_by_its_patch():
 
     with pytest.raises(ValueError, match=f"made: the descriptor of patch {last} is not finite"):
         Subject(broken).pair_distances(patch_set)
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1.0])
-def test_the_histogram_counts_every_pair_once_and_in_its_bin(scale):
-    patch_set = labelled(3, 200)
-    subject = Subject(lambda patches: scale * mean_and_spread(patches))
-    distances, match = subject.pair_distances(patch_set)
-    histogram = distance_histogram.probe(subject, patch_set)
-    edges = histogram["edges"]
-    assert (histogram["matching"].sum(), histogram["non_matching"].sum()) == (
-        match.sum(),
-        (~match).sum(),
-    )
-    assert len(edges) == 81
-    assert edges[0] == 0
-    assert edges[-1] == pytest.approx(max(2.0, distances.max()))
-    for name, kind in (("matching", match), ("non_matching", ~match)):
-        counts = [0] * 80
-        for d in distances[kind]:
-            counts[min(int(d / edges[-1] * 80), 79)] += 1
-        assert np.abs(histogram[name] - counts).sum() <= 2  # rounding at an edge moves a pair by one bin
 
 
 # All pairs of different points, one patch each

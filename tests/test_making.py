@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Request, str]:
     """A small study, a request, and its run."""
     study = open_small(tmp_path_factory.mktemp("results"))
-    [request] = requests_of(study, ["hardnet"], seeds=[0], probes={"distance_histogram": ["small-b"]})
+    [request] = requests_of(study, ["hardnet"], seeds=[0], probes={"triplets_in_batch": ["small-b"]})
     return study, request, make_one(study, request)
 
 

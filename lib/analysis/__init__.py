@@ -1,7 +1,7 @@
 """What figures need beyond measures, a module each.
 
 A module has ``probe(subject, data)``, which returns arrays small enough to commit of a descriptor on a
-set: `gradient_norms`, `gradient_magnitudes`, `distance_histogram`, … Or it has ``compute(**options)``,
+set: `gradient_norms`, `gradient_magnitudes`, `triplets_in_batch`, … Or it has ``compute(**options)``,
 which checks the papers' theory without data and returns numbers and arrays: `theorem_2`, `unbiasedness`,
 `similarities`, …
 

@@ -12,7 +12,6 @@ MEASURES: dict[str, int] = dict.fromkeys(
         "architecture",
         "carrying_error",
         "descriptor_spread",
-        "distance_histogram",
         "drawn_pairs",
         "fpr95",
         "fpr95_by_stage",
