@@ -159,6 +159,14 @@ def test_in_each_column_needs_five_sixths_of_the_cells_besides_the_mean():
     assert graded_one(uneven, over="most")["grade"] == AGREES
 
 
+def test_in_both_tasks_needs_the_cells_of_each_task():
+    """A loss in one task that is smaller than the gain in the other is not hidden in their mean."""
+    tasks = [runs_with(0.5, 0.01, "imc.stereo"), runs_with(1.2, 0.01, "imc.multiview")]
+    row = graded_one(pd.concat(tasks), measure="imc.stereo;imc.multiview", over="each")
+    assert row["effect"] == pytest.approx(math.sqrt(0.5 * 1.2), rel=0.02)
+    assert (row["share"], row["grade"]) == (0.5, UNCERTAIN)
+
+
 def test_what_is_too_uncertain_says_how_many_places_would_find_the_printed_effect():
     # AdaSample's Table 3 prints HardNet+*'s and AdaSample+*'s six means.
     row = claim(method="a", rival="h", provenance="table3:seed_mean", paper="adasample")

@@ -8,6 +8,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import offset_copy
 from numpy.typing import ArrayLike
 
 from lib.data.images import reduced
@@ -40,10 +41,13 @@ def forest(
         single: what a replicate is, for the legend, e.g. "one place".
     """
     heights = np.arange(len(effects))
+    # Single effects lie below the interval of their row, however high the row is.
+    below = offset_copy(axes.transData, axes.figure, y=-5, units="points")
     for height, name in zip(heights, effects.index, strict=True):
         values = np.asarray(singles[name])
         label = single if height == 0 else None
-        axes.plot(values, np.full(len(values), height + 0.2), "o", color="0.6", ms=2.5, label=label)
+        level = np.full(len(values), height)
+        axes.plot(values, level, "o", color="0.6", ms=2.5, label=label, transform=below)
     axes.hlines(heights, effects["from"], effects["to"], color="C0", lw=1.2)
     axes.plot(effects["effect"], heights, "D", color="C0", ms=4, label="mean, with 95% interval")
     if "printed" in effects:

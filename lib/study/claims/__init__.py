@@ -223,15 +223,20 @@ def lacking(pair: pd.Series, runs: pd.DataFrame) -> str:
 
 
 def cells_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the effects of one row of `pairs` by train place, a row, and test place, a column.
+    """Return the effects of one row of `pairs`: a row a train place, a column a test place and measure.
 
     An effect is a difference of logarithms (unit "ratio") or of values, the mean over seeds and
-    measures; of a sentence without a rival it is the value.
+    settings; of a sentence without a rival it is the value.
     """
     apart = _term(runs, pair["method"], pair)
     if pair["rival"]:
         apart = _apart(apart, _term(runs, pair["rival"], pair))
-    return apart.groupby("train").mean().T.groupby("test").mean().T
+    return apart.groupby("train").mean()
+
+
+def over_measures(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over measures of what `cells_of` returns: a column a test place."""
+    return cells.T.groupby("test").mean().T
 
 
 def named_for_claims(runs: pd.DataFrame) -> pd.DataFrame:
@@ -266,8 +271,8 @@ def seeds_of(pair: pd.Series, name: str, runs: pd.DataFrame) -> dict[tuple[str, 
 
 
 def spreads_of(pair: pd.Series, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return, laid out as `cells_of`, the logarithm of the ratio of the two methods' standard deviations
-    over seeds; NaN where one of them has a single seed."""
+    """Return the logarithm of the ratio of the two methods' standard deviations over seeds, by train
+    place, a row, and test place, a column; NaN where one of them has a single seed."""
     names = pair["method"], pair["rival"]
     deviations = []
     for name in names:

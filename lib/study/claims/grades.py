@@ -24,8 +24,8 @@ no effect
 
 "Not lower" and "not higher" agree if the interval excludes a loss of more than those bounds, and are
 contradicted if it lies wholly beyond them. "Each" and "most" need the mean on the sentence's side, and
-five sixths of the cells (train place, test place), or more than half of them. "Any" takes at each train
-place the cell that is most on the sentence's side.
+five sixths of the cells (train place, test place, measure), or more than half of them. "Any" takes at
+each train place the cell that is most on the sentence's side.
 
 Two rules need several seeds at a place. "Spread" compares standard deviations over seeds, by logarithms.
 "Significant" is the papers' own test, Mann-Whitney's at 5%, in each cell: the sentence agrees if five
@@ -48,6 +48,7 @@ from lib.study.claims import (
     lacking,
     named_for_claims,
     on_side,
+    over_measures,
     pairs,
     seeds_of,
     shown,
@@ -76,9 +77,9 @@ CELLS = {"each": 5 / 6, "most": 1 / 2}
 RULED = ("mean", "best", "worst", "any", "spread", "significant", *CELLS)
 COLUMNS = ["grade", "effect", "low", "high", "places", "share", "other_low", "other_high"]
 COLUMNS += ["printed", "needed", "p_against", "missing"]
-# What readers see of them.
-SHOWN = ["id", "sentence", "method", "rival", "measure", "grade", "effect", "low", "high"]
-SHOWN += ["other_low", "other_high", "places", "share", "printed", "needed"]
+# What a notebook shows of its sentences.
+SHOWN = ["id", "sentence", "method", "rival", "measure", "grade", "effect", "low", "high", "printed"]
+SHOWN += ["share", "places", "needed", "not run"]
 
 
 def grade(
@@ -176,13 +177,17 @@ def _graded(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
         return row
     if pair["over"] == "significant":
         return row | _tested(pair, runs)
-    cells = spreads_of(pair, runs) if pair["over"] == "spread" else cells_of(pair, runs)
+    if pair["over"] == "spread":
+        single = cells = spreads_of(pair, runs)
+    else:
+        single = cells_of(pair, runs)
+        cells = over_measures(single)
     by_place = effect_by_place(cells)
     if pair["over"] == "any":
         by_place = (cells.min if pair["direction"] == "lower" else cells.max)(axis=1).dropna()
     bound = float(pair["bound"] or 0)
     row |= {"effect": by_place.mean(), "places": len(by_place)}
-    row["share"] = on_side(cells.stack().dropna() - bound, pair).mean()
+    row["share"] = on_side(pd.Series(single.to_numpy().ravel()).dropna() - bound, pair).mean()
     if len(by_place) > 1:
         row["low"], row["high"] = student_interval(by_place)
         row["other_low"], row["other_high"] = jackknife(cells)
@@ -247,8 +252,10 @@ def _printed(pair: pd.Series) -> tuple[float, float]:
 def judged(
     claims: pd.DataFrame, runs: pd.DataFrame, study: Study, replicate: Sequence[str] = REPLICATE
 ) -> pd.DataFrame:
-    """Return what a notebook shows of its sentences: `graded` where the replicate is the place, without
-    what was not run; else the `effects`, which have no grade.
+    """Return what a notebook shows of its sentences.
+
+    Where the replicate is the place, these are the comparisons of `graded` that were run, with the
+    sentence's other rivals as "not run"; elsewhere the `effects`, which have no grade.
 
     Args:
         claims: from `lib.study.claims.read`.
@@ -259,7 +266,10 @@ def judged(
     if not study.profile.by_place:
         return effects(claims, runs, replicate)
     rows = graded(claims, named_for_claims(study.counted(runs)))
-    return rows.loc[rows["missing"] == "", SHOWN]
+    lacks = rows["missing"] != ""
+    not_run = rows[lacks].groupby(["id", "method"])["rival"].agg("; ".join).rename("not run")
+    rows = rows[~lacks].join(not_run, on=["id", "method"]).fillna({"not run": ""})
+    return rows[SHOWN].astype({"places": "Int64", "needed": "Int64"})
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
