@@ -202,6 +202,17 @@ def test_a_tiff_that_begins_with_a_preview_is_set_aside_or_refused_before_images
         assert sorted(file) == ["below", "one.png"]
 
 
+def test_a_tiff_of_several_pages_is_set_aside(images: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    full = Image.open(images / "one.png")
+    thumbnail = full.resize((50, 60))
+    thumbnail.save(folder / "scan.tif", save_all=True, append_images=[full])
+    sizes, problems = photographs(folder)
+    assert [*sizes] == ["below/two.png", "one.png"]
+    assert problems["scan.tif"].startswith("has 2 pages, of which programs read the first alone")
+
+
 def save_with_focal_lengths(path: Path, length: float, for_35_mm: int) -> None:
     """Save an image whose EXIF states these focal lengths, mm; 0 leaves the tag out."""
     exif = Image.Exif()

@@ -28,9 +28,8 @@ from lib.data.images import (
     FLIPPED,
     FOCAL_LENGTHS,
     MIRRORED,
-    PREVIEW,
     TRANSPOSED,
-    is_preview,
+    fault_of_pages,
     read_grey,
     read_image,
     stated_focal_lengths,
@@ -208,8 +207,8 @@ def photographs(
             unread = f"is no image that Pillow reads, or has over {MOST_PIXELS // 10**6} megapixels"
             problems[name] = f"{unread}: save it as JPEG or PNG"
             continue
-        if is_preview(image):
-            problems[name] = PREVIEW
+        if fault := fault_of_pages(path, image):
+            problems[name] = fault
         elif min(image.size) < SMALLEST_SIDE:
             problems[name] = "is {} by {} px, which is too small".format(*image.size)
         elif group in groups:
