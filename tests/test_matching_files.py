@@ -277,6 +277,19 @@ def test_pairs_are_read_with_the_mark_of_windows_editors_and_refused_in_another_
         files.read_pairs(path, {"a.png", "b.png"})
 
 
+@pytest.mark.parametrize("name", ["one 1.png", "one.png"])
+def test_a_line_says_that_hloc_splits_names_at_spaces(images: Path, tmp_path: Path, name: str) -> None:
+    folder, out = tmp_path / "images", tmp_path / "out"
+    shutil.copytree(images, folder)
+    (folder / "one.png").rename(folder / name)
+    said: list[str] = []
+    describe_and_match(folder, out, FEW, find("sift"), log=said.append)
+    lines = [
+        line for line in said if line.startswith(f"{out / 'pairs.txt'}: hloc splits names at spaces")
+    ]
+    assert [repr(name) in line for line in lines] == [True] * name.count(" ")
+
+
 def test_images_can_be_written_with_colmap_loaded() -> None:
     write = "import io, numpy; Image.fromarray(numpy.ones((9, 9), 'u1')).save(io.BytesIO(), 'png')"
     code = f"import lib.features.files\nfrom PIL import Image\n{write}\nprint('written')"

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import h5py
@@ -112,7 +112,8 @@ def describe_and_match(
         settings: all other settings.
         pairs: a file of pairs; None pairs each image with each later one.
         strict: whether to refuse files that would otherwise be set aside.
-        log: called with the files that are set aside, one per line, and with the outcome.
+        log: called with the files that are set aside, one per line, with a line if hloc would misread
+            names in `PAIRS`, and with the outcome.
         cropped: as `lib.features.files.known_camera` takes it.
 
     Raises:
@@ -162,6 +163,8 @@ def describe_and_match(
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
         files.write_pairs(out / PAIRS, matched)
+        if spaced := sorted(name for name in {*chain(*matched)} if " " in name):
+            log(f"{out / PAIRS}: hloc splits names at spaces, as in {spaced[0]!r}: rename the images")
         # The database has keypoints and matches, and no descriptors.
         written = sum((out / name).stat().st_size for name in (FEATURES, MATCHES))
         check_room(out / files.DATABASE, written)
