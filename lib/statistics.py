@@ -85,8 +85,14 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     Returns:
         (m,) in the same order; reject a hypothesis where it is at most the level. NaN is a hypothesis
         that was not tested: it stays NaN and does not count.
+
+    Raises:
+        ValueError: a value is below 0 or above 1.
     """
     p = np.asarray(p_values, float)
+    outside = p[(p < 0) | (p > 1)]
+    if len(outside):
+        raise ValueError(f"p-values must be from 0 to 1, got {outside[0]}")
     adjusted = np.full_like(p, np.nan)
     tested = np.flatnonzero(~np.isnan(p))
     order = tested[np.argsort(p[tested], kind="stable")]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import oracles
@@ -40,6 +43,17 @@ def hybrid_of(s: float, alpha: float, z: float) -> float:
 
 def one_bit(scale: str, length: int) -> float:
     return (SCALES[scale] or length) / length
+
+
+def test_the_similarity_is_where_the_page_on_use_says() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "use.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^- HyNet's s_H .*$", page, flags=re.MULTILINE)
+    example = re.search(r"is `(.+?)`", line)[1]
+    imported = re.findall(r"`(\w+)` from `([\w.]+)`", line)
+    names = {name: getattr(import_module(module), name) for name, module in imported}
+    anchors, positives = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.6, 0.8]])
+    value = eval(example, {**names, "anchors": anchors, "positives": positives})
+    assert value.item() == pytest.approx(hybrid_of(0.6, 2.0, largest_gradient(2.0)), abs=1e-5)
 
 
 @dataclass(frozen=True)

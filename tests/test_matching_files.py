@@ -202,6 +202,17 @@ def test_a_tiff_that_begins_with_a_preview_is_set_aside_or_refused_before_images
         assert sorted(file) == ["below", "one.png"]
 
 
+def test_a_tiff_of_several_pages_is_set_aside(images: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    full = Image.open(images / "one.png")
+    thumbnail = full.resize((50, 60))
+    thumbnail.save(folder / "scan.tif", save_all=True, append_images=[full])
+    sizes, problems = photographs(folder)
+    assert [*sizes] == ["below/two.png", "one.png"]
+    assert problems["scan.tif"].startswith("has 2 pages, of which programs read the first alone")
+
+
 def save_with_focal_lengths(path: Path, length: float, for_35_mm: int) -> None:
     """Save an image whose EXIF states these focal lengths, mm; 0 leaves the tag out."""
     exif = Image.Exif()
@@ -264,6 +275,19 @@ def test_pairs_are_read_with_the_mark_of_windows_editors_and_refused_in_another_
     path.write_text("a.png b.png\n", encoding="utf-16")
     with pytest.raises(ValueError, match=rf"{path} is no text in UTF-8"):
         files.read_pairs(path, {"a.png", "b.png"})
+
+
+@pytest.mark.parametrize("name", ["one 1.png", "one.png"])
+def test_a_line_says_that_hloc_splits_names_at_spaces(images: Path, tmp_path: Path, name: str) -> None:
+    folder, out = tmp_path / "images", tmp_path / "out"
+    shutil.copytree(images, folder)
+    (folder / "one.png").rename(folder / name)
+    said: list[str] = []
+    describe_and_match(folder, out, FEW, find("sift"), log=said.append)
+    lines = [
+        line for line in said if line.startswith(f"{out / 'pairs.txt'}: hloc splits names at spaces")
+    ]
+    assert [repr(name) in line for line in lines] == [True] * name.count(" ")
 
 
 def test_images_can_be_written_with_colmap_loaded() -> None:

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.TiffImagePlugin import AppendingTiffWriter
 
 from lib.data.images import read_grey
 
@@ -117,9 +118,78 @@ def test_a_tiff_is_refused_if_its_first_picture_is_a_preview_of_another(tmp_path
     first = saved(tmp_path, "a.tif", preview, tiffinfo={254: 1}, save_all=True, append_images=[full])
     with pytest.raises(ValueError, match=r"a\.tif has a reduced preview as its first picture"):
         read_grey(first)
-    # Bit 1 of the tag is that of a page of several.
-    page = saved(tmp_path, "b.tif", full, tiffinfo={254: 2}, save_all=True, append_images=[preview])
-    np.testing.assert_array_equal(read_grey(page), GREY)
+
+
+# TIFF's marks of a picture, bit by bit; programs write the second or none for pages.
+PLAIN, REDUCED, PAGE = 0, 1, 2
+
+
+def tiff_of(path: Path, *pages: tuple[np.ndarray, int]) -> Path:
+    """Write a TIFF of pages with their marks."""
+    with AppendingTiffWriter(path, new=True) as file:
+        for values, mark in pages:
+            Image.fromarray(values).save(file, "TIFF", tiffinfo={254: mark})
+            file.newFrame()
+    return path
+
+
+@pytest.mark.parametrize("mark", [PLAIN, PAGE])
+def test_a_tiff_of_several_pages_is_refused_and_says_how_many(tmp_path: Path, mark: int) -> None:
+    thumbnail_first = tiff_of(tmp_path / "a.tif", (GREY[::2, ::2], mark), (GREY, mark))
+    with pytest.raises(ValueError, match=r"a\.tif has 2 pages"):
+        read_grey(thumbnail_first)
+    equal = tiff_of(tmp_path / "b.tif", (GREY, mark), (GREY, mark), (255 - GREY, mark))
+    with pytest.raises(ValueError, match=r"b\.tif has 3 pages"):
+        read_grey(equal)
+
+
+def test_reduced_pictures_after_the_full_one_are_no_pages(tmp_path: Path) -> None:
+    pyramid = tiff_of(tmp_path / "a.tif", (GREY, PLAIN), (GREY[::2, ::2], REDUCED))
+    np.testing.assert_array_equal(read_grey(pyramid), GREY)
+    one_page = tiff_of(tmp_path / "b.tif", (GREY, PAGE))
+    np.testing.assert_array_equal(read_grey(one_page), GREY)
+
+
+def test_a_page_counts_though_pillow_does_not_know_its_kind_of_pixels(tmp_path: Path) -> None:
+    path = tiff_of(tmp_path / "a.tif", (GREY, PLAIN), (255 - GREY, PLAIN))
+    before, tag, after = path.read_bytes().rpartition(b"\x06\x01\x03\x00\x01\x00\x00\x00")
+    # The second page shows where the first can be seen through.
+    path.write_bytes(before + tag + b"\x04" + after[1:])
+    with pytest.raises(ValueError, match=r"a\.tif has 2 pages"):
+        read_grey(path)
+
+
+def test_an_offset_beyond_the_end_of_a_tiff_leads_to_no_page(tmp_path: Path) -> None:
+    path = tiff_of(tmp_path / "a.tif", (GREY, PLAIN))
+    content = bytearray(path.read_bytes())
+    directory = int.from_bytes(content[4:8], "little")
+    tags = int.from_bytes(content[directory : directory + 2], "little")
+    end = directory + 2 + 12 * tags
+    assert content[end : end + 4] == bytes(4)
+    content[end : end + 4] = (10**6).to_bytes(4, "little")
+    path.write_bytes(content)
+    np.testing.assert_array_equal(read_grey(path), GREY)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.gif"])
+def test_an_animation_is_read_as_its_first_frame(tmp_path: Path, name: str) -> None:
+    first, second = Image.fromarray(GREY), Image.fromarray(255 - GREY)
+    path = saved(tmp_path, name, first, save_all=True, append_images=[second])
+    np.testing.assert_array_equal(read_grey(path), GREY)
+
+
+def test_an_animation_whose_still_picture_is_no_frame_is_refused(tmp_path: Path) -> None:
+    still, *frames = (Image.fromarray(np.roll(GREY, by)) for by in (0, 5, 9))
+    path = saved(tmp_path, "a.png", still, save_all=True, append_images=frames, default_image=True)
+    with pytest.raises(ValueError, match=r"a\.png is an animation whose still picture"):
+        read_grey(path)
+
+
+def test_a_cameras_second_view_is_no_page(tmp_path: Path) -> None:
+    smooth = cv2.GaussianBlur(GREY, (0, 0), 5)
+    views = [Image.fromarray(view).convert("RGB") for view in (smooth, 255 - smooth)]
+    path = saved(tmp_path, "a.jpg", views[0], format="MPO", save_all=True, append_images=views[1:])
+    assert np.abs(read_grey(path).astype(int) - smooth).max() < 10
 
 
 def test_an_alpha_channel_is_ignored_unless_it_hides_a_pixel(tmp_path: Path) -> None:

@@ -195,6 +195,12 @@ def test_the_scale_of_opencvs_sift_keypoint_is_half_its_size() -> None:
     assert keypoints.orientation[0] == pytest.approx(np.pi / 2)
 
 
+def test_opencvs_keypoints_without_an_orientation_are_not_turned() -> None:
+    keypoints = from_opencv(cv2.FastFeatureDetector_create().detect(texture(), None))
+    assert len(keypoints) > 100
+    assert not keypoints.orientation.any()
+
+
 @pytest.mark.parametrize(
     "keypoint",
     [

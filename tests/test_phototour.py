@@ -87,6 +87,35 @@ def test_the_cache_is_renewed_when_a_sheet_changes(scene: Path) -> None:
     assert len(list((scene / "cache").iterdir())) == 1
 
 
+def renamed_sheets(folder: Path, names: list[str]) -> Path:
+    """Rename a set's sheets, in order of their numbers."""
+    for sheet, name in zip(sorted(folder.glob("patches*.bmp")), names, strict=True):
+        sheet.rename(sheet.with_name(name))
+    return folder
+
+
+def test_sheets_are_ordered_by_their_numbers_and_not_as_strings(tmp_path: Path) -> None:
+    patches, _ = write_set(tmp_path / "scene", 11 * phototour.PER_SHEET)
+    folder = renamed_sheets(tmp_path / "scene", [f"patches{number}.bmp" for number in range(11)])
+    np.testing.assert_array_equal(read_phototour(folder, tmp_path / "cache").patches, patches)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["patches0.bmp", "patches2.bmp"], r"patches2\.bmp is there, and no sheet 1: unpack"),
+        (["patches1.bmp", "patches2.bmp"], r"patches1\.bmp is there, and no sheet 0: unpack"),
+        (["patches1.bmp", "patches0001.bmp"], r"patches1\.bmp and patches0001\.bmp are both sheet 1"),
+        (["patches0000.bmp", "patches0001 (1).bmp"], r"patches0001 \(1\)\.bmp has no number"),
+    ],
+)
+def test_sheets_whose_numbers_have_a_gap_or_recur_are_refused_by_name(
+    scene: Path, names: list[str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_phototour(renamed_sheets(scene, names), scene / "cache")
+
+
 DAMAGE = {
     "cut off": lambda content: content[: len(content) // 2],
     "one bit turned": lambda content: content[:-1] + bytes([content[-1] ^ 1]),

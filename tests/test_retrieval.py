@@ -64,6 +64,33 @@ def test_masks_and_thumbnails_are_no_photographs_of_a_city(city: Path) -> None:
     assert layout.read_city(city).images["a"] == city / "images" / "a.jpg"
 
 
+def test_photographs_of_a_city_may_have_any_ending_that_a_places_may_have(city: Path) -> None:
+    for name, renamed in {"a": "a.JPG", "b": "b.jpeg"}.items():
+        (city / "images" / f"{name}.jpg").rename(city / "images" / renamed)
+    (city / "images" / "c.jpg").unlink()
+    cv2.imwrite(str(city / "images" / "c.png"), GREY)
+    # COLMAP's mask of a photograph.
+    cv2.imwrite(str(city / "images" / "d.jpg.png"), GREY)
+    names = [path.name for path in layout.read_city(city).images.values()]
+    assert names == ["a.JPG", "b.jpeg", "c.png", "d.jpg", "e.jpg"]
+
+
+@pytest.mark.parametrize("second", ["more/a.jpg", "images/a.png"])
+def test_two_photographs_of_one_name_are_refused_by_name(city: Path, second: str) -> None:
+    (city / "more").mkdir()
+    cv2.imwrite(str(city / second), GREY)
+    named = rf"images/a\.jpg and .*{second} are both a to the ground truth: rename"
+    with pytest.raises(ValueError, match=named):
+        layout.read_city(city)
+
+
+@pytest.mark.parametrize("grade", ["good", "ok"])
+def test_a_photograph_that_is_junk_and_good_or_ok_is_refused_by_name(city: Path, grade: str) -> None:
+    (city / "gt_files" / f"spire_1_{grade}.txt").write_text("a\nd\n")
+    with pytest.raises(ValueError, match=r"spire_1_junk\.txt names d, which is good or ok too"):
+        layout.read_city(city)
+
+
 @pytest.mark.parametrize(
     ("file", "content"),
     [

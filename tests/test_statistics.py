@@ -100,6 +100,12 @@ def test_holm_leaves_out_what_was_not_tested():
     assert adjusted == pytest.approx([0.06, math.nan, 0.06, math.nan], nan_ok=True)
 
 
+@pytest.mark.parametrize("p", [-0.01, 1.01, 5, math.inf, -math.inf])
+def test_holm_refuses_what_is_no_p(p):
+    with pytest.raises(ValueError, match=f"p-values must be from 0 to 1, got {float(p)}"):
+        holm([0.03, math.nan, p])
+
+
 # Effect size
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from itertools import count
 from pathlib import Path
 
 import cv2
@@ -19,13 +20,8 @@ MOST_PIXELS = 50_000_000
 _FEWEST_GREYS = 65
 # Share of the pixels that a grey value has at least: a sensor's hot pixels are no grey values.
 _RARE = 1e-5
-# Bit of TIFF's NewSubfileType, which says that another picture of the file is the full one; and the
-# fault of a file, a TIFF or a camera's DNG, whose first picture has it.
+# Bit of TIFF's NewSubfileType, which says that another picture of the file is the full one.
 _REDUCED = 1
-PREVIEW = (
-    "has a reduced preview as its first picture, which programs read instead of the full one: "
-    "save the full one as JPEG or PNG"
-)
 # EXIF orientations of images whose pixels are stored turned or mirrored.
 _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
@@ -59,11 +55,53 @@ def read_image(path: Path, header_only: bool = False) -> Image.Image:
         raise ValueError(f"{path} is cut short or no image ({error})") from error
 
 
-def is_preview(image: Image.Image) -> bool:
-    """Return whether the picture that Pillow, OpenCV and COLMAP read of a file is a reduced preview."""
-    if image.format != "TIFF":
-        return False
-    return bool(image.tag_v2.get(ExifTags.Base.NewSubfileType, 0) & _REDUCED)
+def fault_of_pages(path: Path, header: Image.Image) -> str:
+    """Say why the picture that programs read of a file, its first, is not the one picture that it holds.
+
+    A picture that is marked as reduced does not count, for it repeats another. Nor do the further frames
+    of other formats: an animation's (GIF, PNG, WebP, AVIF) and a camera's second view (MPO).
+
+    Args:
+        path: the file.
+        header: what `read_image` returns of it.
+
+    Returns:
+        The fault, for a message after the file's name; "" if there is none.
+    """
+    if header.info.get("default_image"):
+        # Pillow and COLMAP read the still picture, OpenCV the first frame.
+        return "is an animation whose still picture is no frame of it: save the one to read as PNG"
+    if header.format != "TIFF":
+        return ""
+    reduced = _reduced_pages(path)
+    if reduced[0]:
+        return (
+            "has a reduced preview as its first picture, which programs read instead of the full one: "
+            "save the full one as JPEG or PNG"
+        )
+    if (pages := reduced.count(False)) > 1:
+        return f"has {pages} pages, of which programs read the first alone: save each as a file"
+    return ""
+
+
+def _reduced_pages(path: Path) -> list[bool]:
+    """Return, for each page of a TIFF or of a camera's DNG, whether it is marked as reduced."""
+    pages = []
+    with warnings.catch_warnings(), Image.open(path) as image:
+        # Pillow warns about damaged tags.
+        warnings.simplefilter("ignore")
+        for page in count():
+            try:
+                image.seek(page)
+            except EOFError:
+                break
+            except Exception:
+                # Pillow may not know the kind of the page's pixels, such as a mask's. What has no size,
+                # or cannot be reached, is no page.
+                if image.tell() < page or ExifTags.Base.ImageWidth not in image.tag_v2:
+                    break
+            pages.append(bool(image.tag_v2.get(ExifTags.Base.NewSubfileType, 0) & _REDUCED))
+    return pages
 
 
 def stated_focal_lengths(path: Path) -> dict[int, float]:
@@ -131,16 +169,17 @@ def read_grey(
     Raises:
         FileNotFoundError: the file is missing.
         ValueError: the file is not an image, truncated, larger than `most_pixels`, partly transparent,
-            marked as to be turned, begins with a reduced preview, or has values that 8 bits would not
-            tell apart or that programs read differently. The message names the file and says what to do.
+            marked as to be turned, begins with a reduced preview, has several pages, or has values that
+            8 bits would not tell apart or that programs read differently. The message names the file and
+            says what to do.
     """
     path = Path(path)
     with warnings.catch_warnings():
         # Pillow warns about large images; this function refuses even smaller ones.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         header = read_image(path, header_only=True)
-        if is_preview(header):
-            raise ValueError(f"{path} {PREVIEW}")
+        if fault := fault_of_pages(path, header):
+            raise ValueError(f"{path} {fault}")
         width, height = header.size
         tags = header.tag_v2 if header.format == "TIFF" else {}
         # When it loads a TIFF, Pillow turns it and forgets the mark; OpenCV always turns it.

@@ -2,7 +2,8 @@
 
 A set's folder holds:
 
-- ``patches0000.bmp`` and so on: 1024x1024 grey, 16x16 patches of 64x64, row by row;
+- ``patches0000.bmp`` and so on, from 0 without gap: 1024x1024 grey, 16x16 patches of 64x64, row by
+  row. Zeros may lead a number or not;
 - ``info.txt``, one line per patch: 3D point id, unused;
 - optionally ``interest.txt``, one line per patch: image id, x, y, orientation, log2 scale;
 - optionally ``m50_100000_100000_0.txt``, one line per pair: patch, point, unused, patch, point,
@@ -11,6 +12,7 @@ A set's folder holds:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -46,9 +48,9 @@ def read_phototour(
         test pairs if the match file exists.
 
     Raises:
-        FileNotFoundError: the folder, info.txt or a sheet is missing.
-        ValueError: a file is damaged or contradicts another, a point has a single patch, or the number
-            of patches is not `count`.
+        FileNotFoundError: the folder or info.txt is missing.
+        ValueError: a file is damaged or contradicts another, the sheets' numbers are not 0, 1, 2 and so
+            on, each once, a point has a single patch, or the number of patches is not `count`.
         OSError: the cache cannot be written.
     """
     name = name or folder.name
@@ -67,7 +69,7 @@ def read_layout(
     folder: Path, count: int | None = None
 ) -> tuple[list[Path], np.ndarray, np.ndarray | None, LabelledPairs | None]:
     """Read all but the pixels: sheets, point ids, image ids, pairs. Raises as `read_phototour` does."""
-    sheets = sorted(folder.glob("patches*.bmp"))
+    sheets = _numbered_sheets(folder)
     point_ids = _numbers(folder / INFO, [0])[:, 0]
     patches, room = len(point_ids), PER_SHEET * len(sheets)
     if count not in (None, patches):
@@ -82,6 +84,23 @@ def read_layout(
     if image_ids is not None and len(image_ids) != patches:
         raise ValueError(f"{interest} has {len(image_ids)} lines for {patches} patches")
     return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
+
+
+def _numbered_sheets(folder: Path) -> list[Path]:
+    """Return a folder's sheets in order of their numbers; as strings, patches10 precedes patches2."""
+    found: dict[int, Path] = {}
+    for sheet in sorted(folder.glob("patches*.bmp")):
+        number = re.fullmatch(r"patches(\d+)\.bmp", sheet.name)
+        if number is None:
+            raise ValueError(f"{sheet} has no number as sheets have: take it away or rename it")
+        same = found.setdefault(int(number[1]), sheet)
+        if same != sheet:
+            raise ValueError(f"{sheet} and {same.name} are both sheet {int(number[1])}: take one away")
+    numbers = sorted(found)
+    for expected, number in enumerate(numbers):
+        if number != expected:
+            raise ValueError(f"{found[number]} is there, and no sheet {expected}: unpack the set again")
+    return [found[number] for number in numbers]
 
 
 def write_patches(folder: Path, parts: Iterable[Sequence[np.ndarray]]) -> np.ndarray:

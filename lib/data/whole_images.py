@@ -27,9 +27,10 @@ Herzjesu. If both exist, the cameras come from the database and the poses from t
 `KEYNET`, which is not part of the challenge, may lie next to the scenes' folders.
 
 **Oxford5k and Paris6k** (Philbin et al., CVPR 2007 and 2008): one folder for each of `CITIES`, with
-photographs ``*.jpg`` and the ground truth anywhere below it. For each query, ``NAME_query.txt`` names a
-photograph, in Oxford with the prefix ``oxc1_``, and a box in it: x and y of two corners, in px.
-``NAME_good.txt``, ``NAME_ok.txt`` and ``NAME_junk.txt`` name one photograph per line.
+photographs and the ground truth anywhere below it. The ground truth names a photograph by its file's
+name without folder and ending. For each query, ``NAME_query.txt`` names a photograph, in Oxford with the
+prefix ``oxc1_``, and a box in it: x and y of two corners, in px. ``NAME_good.txt``, ``NAME_ok.txt`` and
+``NAME_junk.txt`` name one photograph per line.
 
 Each reader takes such a folder. It raises FileNotFoundError if something is missing and ValueError if
 something is damaged; the message names the file.
@@ -50,7 +51,7 @@ import numpy as np
 from lib.data.cameras import Camera, checked_camera, read_strecha_cameras, write_strecha_camera
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
 from lib.data.images import read_grey, read_image, write_image
-from lib.files import why_passed_over
+from lib.files import PHOTOGRAPHS, photograph_of_mask, why_passed_over
 
 if TYPE_CHECKING:
     import pycolmap
@@ -299,7 +300,8 @@ class Query:
         name: e.g. "all_souls_1".
         image: name, without extension, of the photograph that serves as the query.
         box: left, top, right and bottom of the landmark in this photograph, px.
-        good, ok, junk: names of the photographs that show the landmark, by grade.
+        good, ok, junk: names of the photographs that show the landmark, by grade. None is junk and
+            good or ok too.
     """
 
     name: str
@@ -330,15 +332,10 @@ def read_landmarks(folder: Path) -> dict[str, City]:
 
 def read_city(root: Path) -> City:
     """Read the photographs and the ground truth below a folder."""
-    found = [
-        path
-        for path in root.rglob("*.jpg")
-        if not any(map(why_passed_over, path.relative_to(root).parts))
-    ]
-    images = {path.stem: path for path in sorted(found, key=lambda path: path.stem)}
+    images = _named_photographs(root)
     files, queries = sorted(root.rglob("*_query.txt")), []
     if not images or not files:
-        raise FileNotFoundError(f"{root} lacks photographs *.jpg or queries *_query.txt: unpack them")
+        raise FileNotFoundError(f"{root} lacks photographs or queries *_query.txt: unpack them")
     for path in files:
         name = path.name.removesuffix("_query.txt")
         lists = [path.with_name(f"{name}_{grade}.txt") for grade in GRADES]
@@ -347,8 +344,33 @@ def read_city(root: Path) -> City:
         image = shown.removeprefix(PREFIXES["oxford5k"])
         if len(corners) != 4 or not {image}.union(*graded) <= images.keys():
             raise ValueError(f"{path} or its lists are cut short or name a photograph that is not there")
-        queries.append(Query(name, image, tuple(map(float, corners)), *graded))
+        good, ok, junk = graded
+        if twice := sorted(junk & (good | ok)):
+            raise ValueError(f"{lists[-1]} names {twice[0]}, which is good or ok too: take one out")
+        queries.append(Query(name, image, tuple(map(float, corners)), good, ok, junk))
     return City(images, tuple(queries))
+
+
+def _named_photographs(root: Path) -> dict[str, Path]:
+    """Return the photographs below a folder by name without extension, in order of names.
+
+    Raises:
+        ValueError: two have one name.
+    """
+    found = {
+        path
+        for path in root.rglob("*")
+        if path.suffix.lower() in PHOTOGRAPHS
+        and not path.is_dir()
+        and not any(map(why_passed_over, path.relative_to(root).parts))
+    }
+    photographs = {path for path in found if path.parent / photograph_of_mask(path.name) not in found}
+    named: dict[str, Path] = {}
+    for path in sorted(photographs, key=lambda path: (path.stem, path)):
+        same = named.setdefault(path.stem, path)
+        if same != path:
+            raise ValueError(f"{same} and {path} are both {path.stem} to the ground truth: rename one")
+    return named
 
 
 def write_query(

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import h5py
@@ -28,9 +28,8 @@ from lib.data.images import (
     FLIPPED,
     FOCAL_LENGTHS,
     MIRRORED,
-    PREVIEW,
     TRANSPOSED,
-    is_preview,
+    fault_of_pages,
     read_grey,
     read_image,
     stated_focal_lengths,
@@ -113,7 +112,8 @@ def describe_and_match(
         settings: all other settings.
         pairs: a file of pairs; None pairs each image with each later one.
         strict: whether to refuse files that would otherwise be set aside.
-        log: called with the files that are set aside, one per line, and with the outcome.
+        log: called with the files that are set aside, one per line, with a line if hloc would misread
+            names in `PAIRS`, and with the outcome.
         cropped: as `lib.features.files.known_camera` takes it.
 
     Raises:
@@ -163,6 +163,8 @@ def describe_and_match(
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
         files.write_pairs(out / PAIRS, matched)
+        if spaced := sorted(name for name in {*chain(*matched)} if " " in name):
+            log(f"{out / PAIRS}: hloc splits names at spaces, as in {spaced[0]!r}: rename the images")
         # The database has keypoints and matches, and no descriptors.
         written = sum((out / name).stat().st_size for name in (FEATURES, MATCHES))
         check_room(out / files.DATABASE, written)
@@ -208,8 +210,8 @@ def photographs(
             unread = f"is no image that Pillow reads, or has over {MOST_PIXELS // 10**6} megapixels"
             problems[name] = f"{unread}: save it as JPEG or PNG"
             continue
-        if is_preview(image):
-            problems[name] = PREVIEW
+        if fault := fault_of_pages(path, image):
+            problems[name] = fault
         elif min(image.size) < SMALLEST_SIDE:
             problems[name] = "is {} by {} px, which is too small".format(*image.size)
         elif group in groups:

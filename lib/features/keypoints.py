@@ -72,13 +72,16 @@ def from_opencv(detected: Sequence[cv2.KeyPoint]) -> Keypoints:
 
     For SIFT, half the size is the standard deviation of the keypoint's Gaussian. Other detectors of
     OpenCV give the size another meaning: ORB's is 31 px at full resolution. Replace their scale.
+    Keypoints without an orientation, such as FAST's, get 0: they are not turned.
 
     Keypoints with the same response are ordered by place, size and orientation, since OpenCV's order
     depends on how its threads finish.
     """
     ordered = sorted(detected, key=lambda k: (-k.response, k.pt, k.size, k.angle))
     rows = np.array([(*k.pt, k.size, k.angle, k.response) for k in ordered], float).reshape(-1, 5)
-    return Keypoints(rows[:, :2], rows[:, 2] / 2, np.deg2rad(rows[:, 3]), rows[:, 4])
+    # OpenCV's angles are from 0 to 360; -1 says that there is none.
+    degrees = np.where(rows[:, 3] == -1, 0, rows[:, 3])
+    return Keypoints(rows[:, :2], rows[:, 2] / 2, np.deg2rad(degrees), rows[:, 4])
 
 
 def one_a_place(keypoints: Keypoints) -> Keypoints:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.files import check_name, photograph_of_mask, why_passed_over
+from lib.files import PHOTOGRAPHS, check_name, photograph_of_mask, why_passed_over
 
 PLACES = "scenes.json"
 # Verified matches between scenes, with a digest of their files.
@@ -34,7 +34,6 @@ RATIO, PIXELS, TRIALS = 0.8, 2.0, 1000
 MOST_SHARED = 30
 # A fundamental matrix fits any seven matches.
 _FEWEST_MATCHES = 8
-_ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def image_files(scene: Path) -> list[Path]:
     inside = [path for name, path in listed.items() if photograph_of_mask(name) not in listed]
     if folders := [path for path in inside if path.is_dir()]:
         raise ValueError(f"{folders[0]} is a folder: put a scene's photographs into {IMAGES} itself")
-    files = sorted(path for path in inside if path.suffix.lower() in _ENDINGS)
+    files = sorted(path for path in inside if path.suffix.lower() in PHOTOGRAPHS)
     # Sets of whole images are named without endings, and COLMAP's files with - for _.
     named: dict[str, Path] = {}
     for path in files:
