@@ -84,13 +84,6 @@ def test_two_photographs_of_one_name_are_refused_by_name(city: Path, second: str
         layout.read_city(city)
 
 
-@pytest.mark.parametrize("grade", ["good", "ok"])
-def test_a_photograph_that_is_junk_and_good_or_ok_is_refused_by_name(city: Path, grade: str) -> None:
-    (city / "gt_files" / f"spire_1_{grade}.txt").write_text("a\nd\n")
-    with pytest.raises(ValueError, match=r"spire_1_junk\.txt names d, which is good or ok too"):
-        layout.read_city(city)
-
-
 @pytest.mark.parametrize(
     ("file", "content"),
     [
@@ -119,10 +112,14 @@ def literal_ap(ranked: Sequence[str], truth: Query) -> float:
     return area
 
 
-@given(st.permutations("abcdefgh"), st.lists(st.sampled_from("goj-"), min_size=8, max_size=8))
+@given(
+    st.permutations("abcdefgh"),
+    st.lists(st.sampled_from(["g", "o", "j", "", "gj", "oj"]), min_size=8, max_size=8),
+)
 def test_average_precision_is_the_published_one(ranked: list[str], grades: list[str]) -> None:
+    """A photograph may be junk and right at once."""
     names = {
-        g: "".join(n for n, grade in zip("abcdefgh", grades, strict=True) if grade == g) for g in "goj"
+        g: "".join(n for n, grade in zip("abcdefgh", grades, strict=True) if g in grade) for g in "goj"
     }
     truth = query(names["g"], names["o"], names["j"])
     if not truth.good | truth.ok:

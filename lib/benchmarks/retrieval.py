@@ -145,7 +145,8 @@ def average_precision(ranked: Sequence[str], query: Query) -> float:
     """Compute a ranking's area under precision over recall, by the trapezoid rule, 0 to 1.
 
     As in Oxford5k's own program, good and ok are right, junk is ignored, and precision is 1 before the
-    first photograph.
+    first photograph. A photograph that is junk and right at once is among those to be found, and is
+    ignored where it is found.
 
     Args:
         ranked: photographs, the best first.

@@ -300,8 +300,7 @@ class Query:
         name: e.g. "all_souls_1".
         image: name, without extension, of the photograph that serves as the query.
         box: left, top, right and bottom of the landmark in this photograph, px.
-        good, ok, junk: names of the photographs that show the landmark, by grade. None is junk and
-            good or ok too.
+        good, ok, junk: names of the photographs that show the landmark, by grade.
     """
 
     name: str
@@ -344,10 +343,7 @@ def read_city(root: Path) -> City:
         image = shown.removeprefix(PREFIXES["oxford5k"])
         if len(corners) != 4 or not {image}.union(*graded) <= images.keys():
             raise ValueError(f"{path} or its lists are cut short or name a photograph that is not there")
-        good, ok, junk = graded
-        if twice := sorted(junk & (good | ok)):
-            raise ValueError(f"{lists[-1]} names {twice[0]}, which is good or ok too: take one out")
-        queries.append(Query(name, image, tuple(map(float, corners)), good, ok, junk))
+        queries.append(Query(name, image, tuple(map(float, corners)), *graded))
     return City(images, tuple(queries))
 
 
