@@ -50,8 +50,8 @@ FIGURES = {
     "together/methods": "Each method against HardNet+ with the same optimiser.",
     "together/duration": "FPR95 after short training and four times as long, with each optimiser.",
     "adasample/ablation": "From HardNet+* to AdaSample+*, one choice at a time.",
-    "together/places": "The same comparisons with training on another place.",
-    "study/detectable": "The gains that the papers print, and the smallest one that five seeds find.",
+    "together/places": "The order of the methods at one place and in smaller studies, against places.",
+    "study/detectable": "The gains that the papers print, and what five seeds or eight places find.",
 }
 
 
