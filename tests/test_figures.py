@@ -82,10 +82,12 @@ def test_a_forest_has_a_row_an_effect_from_the_top_with_its_interval_and_its_rep
     effects = pd.DataFrame({"effect": [0.9, 1.2], "from": [0.8, 1.0], "to": [1.0, 1.5]}, index)
     figure, axes = plt.subplots()
     figures.forest(axes, effects, {"first": [0.85, 0.95], "second": [1.2]}, 1, "one place")
-    replicates, one, means, _ = axes.lines
-    assert list(replicates.get_xdata()) == [0.85, 0.95]
-    assert list(one.get_xdata()) == [1.2]
+    *replicates, lows, highs, means, _ = axes.lines
+    drawn = [value for line in replicates for value in line.get_xdata()]
+    assert drawn == [0.85, 0.95, 1.2]
+    assert [line.get_label() for line in replicates].count("one place") == 1
     assert list(means.get_xdata()) == [0.9, 1.2]
+    assert (list(lows.get_xdata()), list(highs.get_xdata())) == ([0.8, 1.0], [1.0, 1.5])
     ends = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
     assert ends == [[0.8, 1.0], [1.0, 1.5]]
     assert [label.get_text() for label in axes.get_yticklabels()] == index

@@ -41,15 +41,19 @@ def forest(
         single: what a replicate is, for the legend, e.g. "one place".
     """
     heights = np.arange(len(effects))
-    # Single effects lie below the interval of their row, however high the row is.
-    below = offset_copy(axes.transData, axes.figure, y=-5, units="points")
+    # Single effects lie below the interval of their row, however high the row is, and every other one a
+    # little lower, so that near ones do not hide each other.
     for height, name in zip(heights, effects.index, strict=True):
-        values = np.asarray(singles[name])
-        label = single if height == 0 else None
-        level = np.full(len(values), height)
-        axes.plot(values, level, "o", color="0.6", ms=2.5, label=label, transform=below)
+        values = np.sort(np.asarray(singles[name]))
+        for own, points in ((values[::2], -4), (values[1::2], -6.5)):
+            below = offset_copy(axes.transData, axes.figure, y=points, units="points")
+            label = single if height == 0 and points == -4 else None
+            level = np.full(len(own), height)
+            axes.plot(own, level, "o", color="0.6", ms=2.5, label=label, transform=below)
     axes.hlines(heights, effects["from"], effects["to"], color="C0", lw=1.2)
-    axes.plot(effects["effect"], heights, "D", color="C0", ms=4, label="mean, with 95% interval")
+    for end in ("from", "to"):
+        axes.plot(effects[end], heights, "|", color="C0", ms=6)
+    axes.plot(effects["effect"], heights, "D", color="C0", ms=3.5, label="mean, with 95% interval")
     if "printed" in effects:
         axes.plot(effects["printed"], heights, "o", mfc="none", mec="C1", ms=6, label="printed")
     axes.axvline(none, color="0.5", lw=0.8)
