@@ -14,7 +14,8 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "notebooks" / "README.md"]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
 REQUIRED = [
     Requirement(line)
     for line in (ROOT / "requirements.txt").read_text().splitlines()
