@@ -62,6 +62,23 @@ def test_the_challenges_files_are_read(data: Path) -> None:
     assert scene.pairs == tuple((NAMES[first], NAMES[second]) for first, second in PAIRS)
 
 
+def write_intrinsics(data: Path, name: str, matrix: np.ndarray) -> None:
+    with h5py.File(data / "calibration" / f"calibration_{name}.h5", "r+") as file:
+        file["K"][...] = matrix
+
+
+def test_a_camera_of_a_photograph_of_another_size_is_refused_by_name(data: Path) -> None:
+    write_intrinsics(data, NAMES[1], np.diag([2, 2, 1]) @ INTRINSICS)
+    with pytest.raises(ValueError, match=rf"{NAMES[1]}\.h5 is of .* 959 by 719 px, not \(480, 360\)"):
+        read(data)
+
+
+def test_a_camera_with_skew_is_refused_by_name(data: Path) -> None:
+    write_intrinsics(data, NAMES[1], INTRINSICS + [[0, 100, 0], [0, 0, 0], [0, 0, 0]])
+    with pytest.raises(ValueError, match=rf"{NAMES[1]}\.h5 states a skew of 100"):
+        read(data)
+
+
 def about_z(degrees: float) -> np.ndarray:
     cosine, sine = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
     return np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]])
@@ -137,11 +154,12 @@ def test_a_subset_without_a_model_counts_as_zero(data: Path) -> None:
 
 
 def textured(data: Path) -> list[layout.ChallengeScene]:
-    """Write textured photographs and return the scenes."""
+    """Write textured photographs, of a third of the size, and return the scenes."""
     rng = np.random.default_rng(0)
     for path in (data / "images").glob("*.jpg"):
         noise = cv2.GaussianBlur(rng.uniform(0, 255, (120, 160)), None, 2.0)
         cv2.imwrite(str(path), cv2.normalize(noise, None, 0, 255, cv2.NORM_MINMAX))
+        write_intrinsics(data, path.stem, np.diag([1 / 3, 1 / 3, 1]) @ INTRINSICS)
     return layout.read_imc(data.parents[1])
 
 

@@ -48,7 +48,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib.data.cameras import Camera, checked_camera, read_strecha_cameras, write_strecha_camera
+from lib.data.cameras import (
+    Camera,
+    checked_camera,
+    is_central,
+    read_strecha_cameras,
+    write_strecha_camera,
+)
 from lib.data.hpatches.homographies import HomographySequence, read_homography_sequences
 from lib.data.images import read_grey, read_image, write_image
 from lib.files import PHOTOGRAPHS, photograph_of_mask, why_passed_over
@@ -220,15 +226,11 @@ def read_imc(folder: Path) -> list[ChallengeScene]:
 
 
 def _read_challenge_scene(folder: Path) -> ChallengeScene:
-    import h5py
-
     images = {path.stem: path for path in sorted(folder.glob("images/*.jpg"))}
     cameras = {}
     for name, image in images.items():
         path = folder / "calibration" / f"calibration_{name}.h5"
-        with h5py.File(path) as file:
-            known = [file[part][()] for part in ("K", "R", "T")]
-        cameras[name] = checked_camera(path, *known, read_image(image, header_only=True).size)
+        cameras[name] = _read_challenge_camera(path, read_image(image, header_only=True).size)
     keys = np.load(folder / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy").tolist()
     pairs = tuple(tuple(key.split("-")) for key in keys)
     lists = [file.read_text().split() for file in sorted(folder.glob("sub_set/*bag_*.txt"))]
@@ -238,6 +240,26 @@ def _read_challenge_scene(folder: Path) -> ChallengeScene:
     keynet = folder.parents[1] / KEYNET
     checkpoint = keynet if keynet.exists() else None
     return ChallengeScene(folder.parent.name, images, cameras, pairs, bags, checkpoint)
+
+
+def _read_challenge_camera(path: Path, size: tuple[int, int]) -> Camera:
+    """Read the camera of a photograph with this width and height, px."""
+    import h5py
+
+    with h5py.File(path) as file:
+        known = [file[part][()] for part in ("K", "R", "T")]
+    camera = checked_camera(path, *known, size)
+    matrix = camera.intrinsics
+    if matrix[0, 1] or matrix[1, 0]:
+        raise ValueError(f"{path} states a skew of {matrix[0, 1]:g}: undistort the photograph")
+    # The file states no size: only the principal point shows that the photograph was resized.
+    # K puts the first pixel's centre at 0, 0, half a pixel inside.
+    middle = matrix[:2, 2] + 0.5
+    if not is_central(middle, size):
+        width, height = 2 * middle
+        shown = f"about {width:.0f} by {height:.0f} px, not {size}"
+        raise ValueError(f"{path} is of a photograph of {shown}: scale K with the photograph")
+    return camera
 
 
 def draw_bags(names: Sequence[str], rng: np.random.Generator) -> dict[str, list[str]]:

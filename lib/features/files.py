@@ -19,6 +19,7 @@ import numpy as np
 import pycolmap
 from PIL.Image import Image
 
+from lib.data.cameras import is_central
 from lib.data.colmap import DATABASE, HALF_PIXEL, mapped, verify
 from lib.features.matches import Matches
 from lib.features.patches import Features
@@ -36,10 +37,6 @@ _WITHOUT_DEPTH = (
     pycolmap.TwoViewGeometryConfiguration.PANORAMIC,
     pycolmap.TwoViewGeometryConfiguration.PLANAR_OR_PANORAMIC,
 )
-# Largest distance of a principal point from the middle, in widths or heights of the image. Lenses' are
-# within a twentieth; that of a portrait of 3 to 4 is a sixth off in a landscape, that of half the size a
-# quarter.
-_OFF_CENTRE = 0.1
 # Plausible focal lengths, in longest sides of the image: from a fisheye lens to a lens for wildlife.
 _PLAUSIBLE = (0.25, 10.0)
 
@@ -197,7 +194,7 @@ def known_camera(text: str, size: tuple[int, int], cropped: bool = False) -> dic
     # A panorama's model has no principal point.
     if camera.principal_point_idxs() and not cropped:
         x, y = camera.principal_point_x, camera.principal_point_y
-        if max(abs(x / size[0] - 0.5), abs(y / size[1] - 0.5)) > _OFF_CENTRE:
+        if not is_central((x, y), size):
             raise ValueError(
                 f"{of_images}: its principal point is the middle of {2 * x:.0f} by {2 * y:.0f} px; say "
                 "--cropped if they were cut out of larger ones"
