@@ -74,7 +74,9 @@ def test_a_camera_of_a_photograph_of_another_size_is_refused_by_name(data: Path)
 
 
 def test_a_camera_with_skew_is_refused_by_name(data: Path) -> None:
-    write_intrinsics(data, NAMES[1], INTRINSICS + [[0, 100, 0], [0, 0, 0], [0, 0, 0]])
+    skewed = INTRINSICS.copy()
+    skewed[0, 1] = 100
+    write_intrinsics(data, NAMES[1], skewed)
     with pytest.raises(ValueError, match=rf"{NAMES[1]}\.h5 states a skew of 100"):
         read(data)
 

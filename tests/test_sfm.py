@@ -21,7 +21,7 @@ from test_matching_keypoints import texture
 from lib.benchmarks import sfm
 from lib.benchmarks.sfm import ImageSubject, features, sparse_model
 from lib.benchmarks.subject import Subject, describe
-from lib.data.colmap import posed_model
+from lib.data.colmap import posed_model, write_database
 from lib.data.images import read_grey
 from lib.data.synthetic.imaging import axis_rotation
 from lib.data.whole_images import read_eth
@@ -89,6 +89,15 @@ def test_a_database_of_the_benchmarks_time_gives_the_cameras(folder: Path) -> No
     shutil.rmtree(folder / "scene" / "cameras")
     (scene,) = read_eth(folder)
     assert (len(scene.cameras), scene.known) == (2, None)
+
+
+def test_a_database_of_images_of_another_size_is_refused_by_the_images_name(folder: Path) -> None:
+    camera = pycolmap.Camera(
+        camera_id=1, model="PINHOLE", width=960, height=720, params=[1152, 1152, 480, 360]
+    )
+    write_database(folder / "scene" / "database.db", {"0001.png": camera})
+    with pytest.raises(ValueError, match=r"0001\.png is \(480, 360\) px and fits no camera of \(960"):
+        read_eth(folder)
 
 
 @pytest.fixture(scope="module")

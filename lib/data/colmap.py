@@ -13,6 +13,7 @@ import numpy as np
 import pycolmap
 
 from lib.data.cameras import Camera
+from lib.data.images import read_image
 
 HALF_PIXEL = 0.5
 DATABASE = "database.db"
@@ -41,6 +42,18 @@ def posed_model(cameras: Mapping[str, Camera]) -> pycolmap.Reconstruction:
         image = pycolmap.Image(image_id=image_id, camera_id=camera_id, name=name)
         model.add_image_with_trivial_frame(image, pose)
     return model
+
+
+def check_size(image: Path, camera: pycolmap.Camera) -> None:
+    """Refuse an image that has another size than its camera's images.
+
+    Raises:
+        FileNotFoundError: the image is missing.
+        ValueError: it has another size, or is no image; the message names it.
+    """
+    size, stated = read_image(image, header_only=True).size, (camera.width, camera.height)
+    if size != stated:
+        raise ValueError(f"{image} is {size} px and fits no camera of {stated} px")
 
 
 def write_database(database: Path, cameras: Mapping[str, pycolmap.Camera]) -> dict[str, int]:

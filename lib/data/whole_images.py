@@ -143,7 +143,7 @@ def read_eth(folder: Path) -> list[EthScene]:
 
 
 def _read_eth_scene(folder: Path) -> EthScene:
-    from lib.data.colmap import posed_model
+    from lib.data.colmap import check_size, posed_model
 
     database, poses, known = folder / "database.db", folder / "cameras", None
     cameras = _read_database(database) if database.is_file() else {}
@@ -152,6 +152,8 @@ def _read_eth_scene(folder: Path) -> EthScene:
     if poses.is_dir():
         known = posed_model(read_strecha_cameras(images.values(), poses))
         cameras = cameras or {image.name: image.camera for image in known.images.values()}
+    for name, camera in cameras.items():
+        check_size(images[name], camera)
     return EthScene(folder.name, images, cameras, known)
 
 

@@ -17,7 +17,7 @@ import pycolmap
 
 from lib.data import colmap
 from lib.data.cameras import read_strecha_cameras
-from lib.data.images import read_grey, read_image
+from lib.data.images import read_grey
 from lib.data.patchset import LabelledPairs
 from lib.data.phototour import MATCHES, write_pairs, write_patches
 from lib.data.scenes.correspondences import Scene, Tolerance, carried, classes
@@ -81,10 +81,7 @@ def reconstruction(scene: Path, work: Path) -> pycolmap.Reconstruction:
                     "model's images these names (`image.name` in pycolmap) and write it again"
                 )
             raise FileNotFoundError(why)
-        size = read_image(images[image.name], header_only=True).size
-        stated = image.camera.width, image.camera.height
-        if size != stated:
-            raise ValueError(f"{images[image.name]} is {size} px and fits no camera of {stated} px")
+        colmap.check_size(images[image.name], image.camera)
         if not image.camera.mean_focal_length() > 0:
             kind = image.camera.model.name
             raise ValueError(f"{images[image.name]} is of a camera without a focal length, {kind}")
