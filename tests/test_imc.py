@@ -81,6 +81,30 @@ def test_a_camera_with_skew_is_refused_by_name(data: Path) -> None:
         read(data)
 
 
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        ((1, 0), f"names {NAMES[0]}-{NAMES[1]} 2 times"),
+        ((0, 1), f"names {NAMES[0]}-{NAMES[1]} 2 times"),
+        ((2, 2), f"pairs {NAMES[2]} with itself"),
+    ],
+)
+def test_a_pair_that_repeats_or_is_of_one_photograph_is_refused_by_name(
+    data: Path, added: tuple[int, int], message: str
+) -> None:
+    keys = [f"{NAMES[first]}-{NAMES[second]}" for first, second in (*PAIRS, added)]
+    np.save(data / "new-vis-pairs" / "keys-th-0.1.npy", keys)
+    with pytest.raises(ValueError, match=rf"keys-th-0\.1\.npy {message}"):
+        read(data)
+
+
+def test_a_subset_that_names_a_photograph_twice_is_refused_by_name(data: Path) -> None:
+    with (data / "sub_set" / "3bag_001.txt").open("a") as file:
+        file.write(f"images/{NAMES[1]}.jpg\n")
+    with pytest.raises(ValueError, match=rf"3bag_001\.txt names {NAMES[1]} 2 times"):
+        read(data)
+
+
 def about_z(degrees: float) -> np.ndarray:
     cosine, sine = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
     return np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]])

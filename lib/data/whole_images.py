@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -233,15 +234,28 @@ def _read_challenge_scene(folder: Path) -> ChallengeScene:
     for name, image in images.items():
         path = folder / "calibration" / f"calibration_{name}.h5"
         cameras[name] = _read_challenge_camera(path, read_image(image, header_only=True).size)
-    keys = np.load(folder / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy").tolist()
-    pairs = tuple(tuple(key.split("-")) for key in keys)
-    lists = [file.read_text().split() for file in sorted(folder.glob("sub_set/*bag_*.txt"))]
-    bags = tuple(tuple(Path(line).stem for line in listed) for listed in lists)
+    listed = folder / "new-vis-pairs" / f"keys-th-{COVISIBLE}.npy"
+    pairs = tuple(tuple(key.split("-")) for key in np.load(listed).tolist())
+    for pair in pairs:
+        if len(set(pair)) < len(pair):
+            raise ValueError(f"{listed} pairs {pair[0]} with itself: take the file again")
+    # A pair is the same in either order.
+    _check_distinct(listed, ["-".join(sorted(pair)) for pair in pairs])
+    bags = []
+    for file in sorted(folder.glob("sub_set/*bag_*.txt")):
+        bags.append(tuple(Path(line).stem for line in file.read_text().split()))
+        _check_distinct(file, bags[-1])
     if not pairs or not bags or not images.keys() >= {*chain(*pairs, *bags)}:
         raise ValueError(f"{folder} lacks pairs or subsets, or photographs that these name")
     keynet = folder.parents[1] / KEYNET
     checkpoint = keynet if keynet.exists() else None
-    return ChallengeScene(folder.parent.name, images, cameras, pairs, bags, checkpoint)
+    return ChallengeScene(folder.parent.name, images, cameras, pairs, tuple(bags), checkpoint)
+
+
+def _check_distinct(file: Path, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{file} names {name} {count} times: take the file again")
 
 
 def _read_challenge_camera(path: Path, size: tuple[int, int]) -> Camera:
