@@ -309,9 +309,10 @@ def test_roles_that_a_reader_wrote_are_kept_and_the_order_is_the_studys(
         "most_images": MOST_IMAGES,
         "most_keypoints": MOST_KEYPOINTS,
     }
-    (tmp_path / "scenes.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"scenes\.json is damaged"):
-        write_roles(tmp_path, scenes)
+    for text in ("[]", '{"places": {"mine": ["mine"], "mine": ["yard"]}}'):
+        (tmp_path / "scenes.json").write_text(text)
+        with pytest.raises(ValueError, match=r"scenes\.json is damaged"):
+            write_roles(tmp_path, scenes)
 
 
 def test_the_tables_of_public_places_are_consistent() -> None:

@@ -69,6 +69,25 @@ def test_places_that_contradict_themselves_are_refused(tmp_path: Path, roles: di
         read_places(tmp_path)
 
 
+def test_a_misspelled_limit_is_refused_by_name(tmp_path: Path) -> None:
+    write_roles(write_noise(tmp_path, "a"), {"p": ["a"]}, train_and_test=["p"], most_class=300)
+    with pytest.raises(ValueError, match=r"scenes\.json: .*there is no 'most_class'; .* most_classes"):
+        read_places(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"places": {"p": ["a"], "p": ["b"]}, "train_and_test": ["p"]}', "p"),
+        ('{"places": {"p": ["a"]}, "train_and_test": [], "train_and_test": ["p"]}', "train_and_test"),
+    ],
+)
+def test_a_key_that_repeats_is_refused_by_name(tmp_path: Path, text: str, key: str) -> None:
+    (write_noise(tmp_path, "a", "b") / "scenes.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"scenes\.json: .*'{key}' is there twice"):
+        read_places(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("places", "roles"),
     [({"castle": "castle"}, ["castle"]), ({"castle": ["castle"]}, "castle")],

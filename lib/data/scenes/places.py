@@ -68,8 +68,9 @@ def read_places(folder: Path) -> Places:
 
     Raises:
         FileNotFoundError: the folder, a scene or its images are missing.
-        ValueError: the file is damaged; a place has no scene, or not exactly one role; a scene is named
-            twice or has too few images; no place is to train on; or a name is refused by `check_name`.
+        ValueError: the file is damaged, or has a key that is none of these or repeats; a place has no
+            scene, or not exactly one role; a scene is named twice or has too few images; no place is to
+            train on; or a name is refused by `check_name`.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is no folder: give one with a folder of images a scene")
@@ -80,7 +81,11 @@ def read_places(folder: Path) -> Places:
     held: dict = {"places": {name: [name] for name in names}, "train_and_test": names}
     try:
         if file.is_file():
-            held = json.loads(file.read_text(encoding="utf-8"))
+            held = read_roles(file)
+        # Whoever misspells a limit would get a set without it.
+        known = ("places", *ROLES, *LIMITS)
+        if unknown := [key for key in held if key not in known]:
+            raise ValueError(f"there is no {unknown[0]!r}; there are: {', '.join(known)}")
         lists = [*held["places"].values(), *(held.get(role, []) for role in ROLES)]
         if text := next((names for names in lists if not isinstance(names, list)), None):
             raise ValueError(f"names stand in a list, [{json.dumps(text)}]")
@@ -102,6 +107,22 @@ def read_places(folder: Path) -> Places:
     for scene in named:
         image_files(scene)
     return Places(scenes, *roles, **limits)
+
+
+def read_roles(file: Path) -> dict:
+    """Return what ``scenes.json`` holds, as it stands.
+
+    Raises:
+        ValueError: the file is no JSON in UTF-8, or a key repeats: JSON's reader would keep the last.
+    """
+    return json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_named_once)
+
+
+def _named_once(items: list[tuple[str, object]]) -> dict[str, object]:
+    keys = [key for key, _ in items]
+    if repeated := [key for key in keys if keys.count(key) > 1]:
+        raise ValueError(f"{repeated[0]!r} is there twice: take one away")
+    return dict(items)
 
 
 def image_files(scene: Path) -> list[Path]:

@@ -25,7 +25,16 @@ from PIL import Image, ImageOps
 from lib.data.cameras import read_strecha_camera, read_strecha_cameras
 from lib.data.fetching import download
 from lib.data.images import read_image
-from lib.data.scenes.places import CAMERAS, IMAGES, LIMITS, PLACES, ROLES, SHARED, image_files
+from lib.data.scenes.places import (
+    CAMERAS,
+    IMAGES,
+    LIMITS,
+    PLACES,
+    ROLES,
+    SHARED,
+    image_files,
+    read_roles,
+)
 from lib.files import make_once, sha256, write_bytes
 
 REPOSITORIES = "https://raw.githubusercontent.com/"
@@ -204,7 +213,7 @@ def write_roles(home: Path, scenes: Iterable[PublicScene]) -> None:
     """
     file = home / PLACES
     try:
-        held = json.loads(file.read_bytes()) if file.exists() else {}
+        held = read_roles(file) if file.exists() else {}
         places = {place: list(names) for place, names in held.get("places", {}).items()}
         role_of = {place: role for role in ROLES for place in held.get(role, ())}
     except (ValueError, AttributeError, TypeError) as error:
