@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 CHECKSUMS = "checksums.json"
-# Endings, in lower case, of the files that the readers of places and of cities take for photographs.
+# Endings, in lower case, of the files that the readers of whole images take for photographs.
 PHOTOGRAPHS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif", ".tiff", ".webp"})
 _REFUSAL = "cannot write"
 # Letters of any language and a few signs: none of them means anything in HTML or in a path.

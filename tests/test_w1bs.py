@@ -100,6 +100,40 @@ def test_made_pairs_lie_in_the_released_layout(folder: Path) -> None:
         np.testing.assert_array_equal(column, first.reshape(-1, 41))
 
 
+def write_columns(root: Path, *names: str) -> Path:
+    """Write columns of two patches of noise as the named files, e.g. "1/one.png", of the subset A."""
+    rng = np.random.default_rng(0)
+    for name in names:
+        path = root / "A" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # OpenCV knows endings in lower case only.
+        encoded = cv2.imencode(path.suffix.lower(), rng.integers(0, 256, (82, 41), np.uint8))[1]
+        path.write_bytes(encoded.tobytes())
+    return root
+
+
+@pytest.mark.parametrize("ending", ["bmp", "BMP", "png"])
+def test_pairs_of_all_photographs_endings_are_read(tmp_path: Path, ending: str) -> None:
+    write_columns(tmp_path, "1/one.bmp", "2/one.bmp", f"1/two.{ending}", f"2/two.{ending}")
+    write_columns(tmp_path, "1/._one.bmp")
+    assert list(layout.read_w1bs(tmp_path)) == [("A", "one"), ("A", "two")]
+
+
+@pytest.mark.parametrize(("there", "missing"), [("1", "2"), ("2", "1")])
+def test_a_pair_without_its_other_image_is_refused_by_name(
+    tmp_path: Path, there: str, missing: str
+) -> None:
+    write_columns(tmp_path, "1/one.bmp", "2/one.bmp", f"{there}/two.bmp")
+    with pytest.raises(FileNotFoundError, match=rf"A/{missing}/two\.bmp is missing"):
+        layout.read_w1bs(tmp_path)
+
+
+def test_two_pairs_of_one_name_are_refused(tmp_path: Path) -> None:
+    write_columns(tmp_path, "1/one.bmp", "2/one.bmp", "1/one.png", "2/one.png")
+    with pytest.raises(ValueError, match=r"1/one\.png has the name of another pair"):
+        layout.read_w1bs(tmp_path)
+
+
 def test_rows_of_both_columns_show_the_same_spot(folder: Path) -> None:
     for patches in layout.read_w1bs(folder).values():
         first, second = (w1bs.at_64(side).reshape(-1, 64 * 64).astype(float) for side in patches)

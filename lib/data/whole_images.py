@@ -8,8 +8,9 @@ nuisance; any other sequence is named after its nuisance, ``blur_NAME``.
 
 **W1BS** (Mishkin et al., BMVC 2015), as released for descriptors
 (ducha-aiki/wxbs-descriptors-benchmark): one folder per subset, each with one nuisance. In it,
-``1/PAIR.bmp`` and ``2/PAIR.bmp`` are columns of square patches, 41 px in the release, and row i of both
-shows the same spot. ``h`` has homographies, which the benchmark does not read.
+``1/PAIR.bmp`` and ``2/PAIR.bmp``, or with another of the endings `lib.files.PHOTOGRAPHS`, are columns of
+square patches, 41 px in the release, and row i of both shows the same spot. ``h`` has homographies,
+which the benchmark does not read.
 
 **ETH's structure from motion** (Schönberger et al., CVPR 2017): a scene's folder holds ``images`` and
 either ``database.db``, a COLMAP database of any version with the cameras and images, as in the
@@ -102,15 +103,25 @@ PatchPair = tuple[np.ndarray, np.ndarray]
 
 def read_w1bs(folder: Path) -> dict[tuple[str, str], PatchPair]:
     """Read the pairs, keyed by the names of their subset's folder and of their files."""
-    pairs = {}
-    for first in sorted(folder.glob("*/1/*.bmp")):
-        subset = first.parents[1]
-        columns = [read_grey(subset / number / first.name) for number in "12"]
+    images = {
+        path
+        for path in folder.glob("*/[12]/*")
+        if path.suffix.lower() in PHOTOGRAPHS
+        and not any(map(why_passed_over, path.relative_to(folder).parts))
+    }
+    pairs: dict[tuple[str, str], PatchPair] = {}
+    for subset, name in sorted({(image.parents[1], image.name) for image in images}):
+        first, second = (subset / number / name for number in "12")
+        if missing := {first, second} - images:
+            raise FileNotFoundError(f"{missing.pop()} is missing, one image of a pair: unpack it again")
+        if (subset.name, first.stem) in pairs:
+            raise ValueError(f"{first} has the name of another pair but for its ending: rename one")
+        columns = [read_grey(path) for path in (first, second)]
         height, width = columns[0].shape
         if height % width or columns[1].shape != (height, width):
             raise ValueError(f"{first} and its pair are no equal columns of squares: unpack them again")
-        patches = (column.reshape(-1, width, width) for column in columns)
-        pairs[subset.name, first.stem] = tuple(patches)
+        one, other = (column.reshape(-1, width, width) for column in columns)
+        pairs[subset.name, first.stem] = one, other
     if not pairs:
         raise FileNotFoundError(f"{folder} holds no W1BS: SET/1/PAIR.bmp and SET/2/PAIR.bmp")
     return pairs
