@@ -32,6 +32,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
 
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    monkeypatch.setattr("lib.data.phototour.KNOWN_PAIRS", 3)
     with running(monkeypatch) as server:
         server.files = {"/a": CONTENT}
         yield server

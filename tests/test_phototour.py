@@ -151,6 +151,12 @@ def test_match_lines_of_seven_columns_are_read(scene: Path) -> None:
     np.testing.assert_array_equal(read_phototour(scene, scene / "c").pairs.match, [True, False])
 
 
+def test_a_pair_of_a_patch_with_itself_is_refused_with_its_line(scene: Path) -> None:
+    replace_line(scene / phototour.MATCHES, 3, "5 2 0 5 2 0")
+    with pytest.raises(ValueError, match=rf"{phototour.MATCHES}, line 3: patch 5 is paired with itself"):
+        read_phototour(scene, scene / "cache")
+
+
 @pytest.mark.parametrize("length", [0, 10, 1_000_000])
 def test_a_truncated_sheet_is_refused_by_name(scene: Path, length: int) -> None:
     sheet = scene / "patches0001.bmp"

@@ -15,6 +15,7 @@ import pytest
 from small_files import write_set
 
 from lib.data import sources
+from lib.data.phototour import MATCHES
 from lib.data.sources import HPatchesSets, open_source
 from lib.data.synthetic import SequencesSize
 from lib.data.synthetic import sequences as writing
@@ -33,6 +34,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_set(tmp_path / "real" / name, 20)
     counts = dict.fromkeys(sources.REAL_SETS, 20)
     monkeypatch.setattr("lib.data.phototour.KNOWN_COUNTS", counts)
+    monkeypatch.setattr("lib.data.phototour.KNOWN_PAIRS", 3)
     return tmp_path / "real"
 
 
@@ -234,6 +236,13 @@ def test_a_real_set_with_another_count_is_refused(
 ) -> None:
     monkeypatch.setattr("lib.data.phototour.KNOWN_COUNTS", {"liberty": 450_092})
     with pytest.raises(ValueError, match="liberty has 20 patches, the original has 450092"):
+        open_source(str(real), tmp_path / "data").load("liberty")
+
+
+def test_a_real_set_whose_match_file_is_cut_short_is_refused(real: Path, tmp_path: Path) -> None:
+    matches = real / "liberty" / MATCHES
+    matches.write_text("".join(matches.read_text().splitlines(keepends=True)[:2]))
+    with pytest.raises(ValueError, match=f"{MATCHES} has 2 pairs, the original has 3"):
         open_source(str(real), tmp_path / "data").load("liberty")
 
 

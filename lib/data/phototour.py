@@ -29,6 +29,8 @@ INFO = "info.txt"
 INTEREST = "interest.txt"
 MATCHES = "m50_100000_100000_0.txt"
 KNOWN_COUNTS = {"liberty": 450_092, "notredame": 468_159, "yosemite": 633_587}
+# Pairs in the match file of each of these sets, half of which match.
+KNOWN_PAIRS = 100_000
 
 
 def read_phototour(
@@ -41,7 +43,8 @@ def read_phototour(
         cache: folder for the decoded patches, made if missing. Patches are decoded anew when the
             sheets or info.txt change.
         name: the set's name, by default the folder's.
-        count: expected number of patches, if known. A hash would not do: archives were re-packed.
+        count: expected number of patches, if known; a match file then has `KNOWN_PAIRS`. A hash would
+            not do: archives were re-packed.
 
     Returns:
         patches (P, 64, 64) uint8, read-only; point ids (P,); image ids (P,) if interest.txt exists;
@@ -50,7 +53,8 @@ def read_phototour(
     Raises:
         FileNotFoundError: the folder or info.txt is missing.
         ValueError: a file is damaged or contradicts another, the sheets' numbers are not 0, 1, 2 and so
-            on, each once, a point has a single patch, or the number of patches is not `count`.
+            on, each once, a point has a single patch, or the number of patches is not `count` or that
+            of pairs not `KNOWN_PAIRS`.
         OSError: the cache cannot be written.
     """
     name = name or folder.name
@@ -83,7 +87,11 @@ def read_layout(
     image_ids = _numbers(interest, [0])[:, 0] if interest.exists() else None
     if image_ids is not None and len(image_ids) != patches:
         raise ValueError(f"{interest} has {len(image_ids)} lines for {patches} patches")
-    return sheets, point_ids, image_ids, read_pairs(matches, point_ids) if matches.exists() else None
+    pairs = read_pairs(matches, point_ids) if matches.exists() else None
+    # A file that is cut short at the end of a line has fewer pairs, mostly of one kind.
+    if count is not None and pairs is not None and len(pairs.match) != KNOWN_PAIRS:
+        raise ValueError(f"{matches} has {len(pairs.match)} pairs, the original has {KNOWN_PAIRS}")
+    return sheets, point_ids, image_ids, pairs
 
 
 def _numbered_sheets(folder: Path) -> list[Path]:
@@ -164,12 +172,17 @@ def read_pairs(path: Path, point_ids: np.ndarray) -> LabelledPairs:
     """Read the labelled pairs of a match file, e.g. ``m50_100000_100000_0.txt``.
 
     Raises:
-        ValueError: a pair names a patch that does not exist, or ``info.txt`` contradicts its label.
+        ValueError: a pair names a patch that does not exist or one patch twice, or ``info.txt``
+            contradicts its label.
     """
     first, first_point, second, second_point = np.ascontiguousarray(_numbers(path, [0, 1, 3, 4]).T)
     if min(first.min(), second.min()) < 0 or max(first.max(), second.max()) >= len(point_ids):
         raise ValueError(f"{path} names patches beyond 0 to {len(point_ids) - 1}; take the file again")
     match = first_point == second_point
+    itself = first == second
+    if itself.any():
+        patch = first[itself.argmax()]
+        raise ValueError(f"{path}, line {itself.argmax() + 1}: patch {patch} is paired with itself")
     wrong = match != (point_ids[first] == point_ids[second])
     if wrong.any():
         raise ValueError(f"{path}, pair {wrong.argmax() + 1}: {INFO} says otherwise whether it matches")
