@@ -159,14 +159,16 @@ def power(
         simulations: number of draws; every effect uses the same ones.
 
     Returns:
-        The fraction of draws that the test rejects, by "effect".
+        The fraction of draws that the test rejects, by "effect"; NaN for an effect of NaN.
     """
     effects = np.asarray(effects, float)
     draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
     lower = draws[0] - effects[:, None, None]
     higher = draws[1]
     p = scipy.stats.mannwhitneyu(lower, higher, alternative="less", axis=-1, method="exact").pvalue
-    return pd.Series((p <= alpha).mean(axis=-1), pd.Index(effects, name="effect"))
+    rejected = (p <= alpha).mean(axis=-1)
+    rejected[np.isnan(effects)] = np.nan
+    return pd.Series(rejected, pd.Index(effects, name="effect"))
 
 
 def binomial_error(rate: ArrayLike) -> np.ndarray:
@@ -247,24 +249,44 @@ def chance_to_find(effect: float, spread: float, places: int) -> float:
         effect: the mean effect that is to be found.
         spread: standard deviation of the effects at single places.
         places: two or more.
+
+    Returns:
+        The power, 1 for effects that are equal at all places; NaN if the effect or the spread is.
+
+    Raises:
+        ValueError: the spread is below 0, or there are fewer than two places.
     """
+    if spread < 0:
+        raise ValueError(f"a spread must be 0 or more, got {spread}")
+    if places < 2:
+        raise ValueError(f"a spread needs two places or more, got {places}")
+    if np.isnan(effect) or np.isnan(spread):
+        return np.nan
     # scipy's noncentral F is wrong at 0, where it is F itself.
     if effect == 0:
         return 1 - CONFIDENCE
+    if spread == 0:
+        return 1.0
     # The square of a noncentral t is a noncentral F.
     beyond = scipy.stats.f.ppf(CONFIDENCE, 1, places - 1)
     return float(scipy.stats.ncf.sf(beyond, 1, places - 1, places * (effect / spread) ** 2))
 
 
-def places_needed(effect: float, spread: float, most: int = 1000) -> int | None:
+def places_needed(effect: float, spread: float, most: int = 1000) -> float | None:
     """Return the fewest places at which an effect is found with a chance of `POWER`; None above `most`.
+
+    Two are the fewest that have a spread. It is NaN if the effect or the spread is; raises as
+    `chance_to_find`.
 
     Args:
         effect: the one to find, such as the printed one; never the one observed, which luck has made.
         spread: standard deviation of the effects at single places.
         most: how many places are tried.
     """
-    if chance_to_find(effect, spread, most) < POWER:
+    chance = chance_to_find(effect, spread, most)
+    if np.isnan(chance):
+        return np.nan
+    if chance < POWER:
         return None
     low, high = 1, most
     while high - low > 1:
@@ -277,12 +299,17 @@ def places_needed(effect: float, spread: float, most: int = 1000) -> int | None:
 def detectable(spread: float, places: int) -> float:
     """Return the smallest effect that is found at so many places with a chance of `POWER`.
 
+    It is 0 for a spread of 0, and NaN for one of NaN; raises as `chance_to_find`.
+
     Args:
         spread: standard deviation of the effects at single places.
         places: two or more.
     """
-    return float(
-        scipy.optimize.brentq(
-            lambda effect: chance_to_find(effect, spread, places) - POWER, 0, 100 * spread
-        )
-    )
+
+    def lacking(effect: float) -> float:
+        return chance_to_find(effect, spread, places) - POWER
+
+    # Both also refuse what no spread or number of places can be.
+    if np.isnan(lacking(1.0)) or spread == 0:
+        return float(spread)
+    return float(scipy.optimize.brentq(lacking, 0, 100 * spread))

@@ -236,6 +236,33 @@ def test_the_places_needed_are_the_fewest_that_find_the_effect(effect):
         assert chance_to_find(effect, 1.0, needed - 1) < POWER
 
 
+@pytest.mark.parametrize(("effect", "spread"), [(math.nan, 1.0), (1.0, math.nan), (0.0, math.nan)])
+def test_of_an_effect_or_a_spread_that_is_unknown_nothing_is_known(effect, spread):
+    assert math.isnan(chance_to_find(effect, spread, 5))
+    assert math.isnan(places_needed(effect, spread))
+    assert math.isnan(detectable(math.nan, 5))
+    powers = power([math.nan, 1.0], simulations=50)
+    assert np.isnan(powers.to_numpy()).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("zero", [0.0, np.float64(0)])
+def test_an_effect_that_is_equal_everywhere_is_found_at_two_places(zero):
+    assert chance_to_find(-1.0, zero, 2) == 1
+    assert places_needed(1.0, zero) == 2
+    assert places_needed(0.0, zero) is None
+    assert detectable(zero, 4) == 0
+
+
+@pytest.mark.parametrize(
+    ("spread", "places", "message"), [(-1.0, 5, "0 or more, got -1"), (1.0, 1, "two places or more")]
+)
+def test_a_spread_below_zero_or_of_one_place_is_refused(spread, places, message):
+    with pytest.raises(ValueError, match=message):
+        chance_to_find(1.0, spread, places)
+    with pytest.raises(ValueError, match=message):
+        detectable(spread, places)
+
+
 def test_an_effect_is_detectable_at_the_places_that_it_needs():
     for places in (3, 8, 40):
         effect = detectable(0.7, places)
