@@ -14,6 +14,7 @@ from kornia import feature
 from safetensors import safe_open
 from torch import Tensor, nn
 
+from lib.commands import describe
 from lib.features import networks
 from lib.features.detectors import Detector
 from lib.features.networks import find, folded
@@ -60,6 +61,28 @@ def test_a_saved_network_describes_as_before(tmp_path: Path, model: str, options
     path = tmp_path / networks.WEIGHTS
     networks.save(path, network, record(model, 0.25, **options))
     torch.testing.assert_close(find(str(path))(PATCHES), network(PATCHES), rtol=0, atol=0)
+
+
+def test_numbers_too_large_for_16_bits_are_refused_by_their_tensors_name(tmp_path: Path) -> None:
+    network, path = NETWORKS["hynet"](width=0.25), tmp_path / "hynet.safetensors"
+    name, tensor = next(iter(network.state_dict().items()))
+    tensor.view(-1)[0] = -70_000
+    with pytest.raises(ValueError, match=f"{name} has numbers of up to 7e[+]04"):
+        networks.save(path, network, record("hynet", 0.25), half=True)
+    assert not path.exists()
+    networks.save(path, network, record("hynet", 0.25))
+
+
+def test_an_export_that_is_refused_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network, run = NETWORKS["hynet"](width=0.25), tmp_path / "run.json"
+    next(iter(network.state_dict().values())).view(-1)[0] = 70_000
+    monkeypatch.setattr(describe, "load_network", lambda *_: network)
+    run.write_text(json.dumps(record("hynet", 0.25)))
+    assert describe.main(["export", str(run), str(tmp_path / "out"), "--half"]) == 1
+    assert "store it in 32 bits" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_of_half_the_bytes_describes_nearly_as_before(tmp_path: Path) -> None:

@@ -145,7 +145,12 @@ def _export(options: argparse.Namespace) -> None:
     network = load_network(store, name)
     run = json.loads(options.trained.read_bytes())
     options.out.mkdir(parents=True)
-    networks.save(options.out / networks.WEIGHTS, network, run, options.half)
+    try:
+        networks.save(options.out / networks.WEIGHTS, network, run, options.half)
+    except ValueError:
+        # The same command without --half needs a folder that is not there.
+        options.out.rmdir()
+        raise
     write_bytes(options.out / networks.CARD, networks.card(network, run, options.terms).encode())
     write_bytes(options.out / networks.RECORD, options.trained.read_bytes())
     print(f"{options.out}: {networks.WEIGHTS}, {networks.CARD}, {networks.RECORD}")

@@ -176,6 +176,9 @@ def save(path: Path, network: nn.Module, run: Mapping, half: bool = False) -> No
         network: the run's network.
         run: content of the run's JSON file.
         half: whether to store numbers in 16 bits, in half the bytes.
+
+    Raises:
+        ValueError: a number is too large for 16 bits; the message names its tensor.
     """
     config = run["config"]
     metadata = {
@@ -188,6 +191,10 @@ def save(path: Path, network: nn.Module, run: Mapping, half: bool = False) -> No
     tensors = {}
     for name, tensor in network.state_dict().items():
         if half and tensor.is_floating_point():
+            # Larger numbers would become infinities.
+            if (tensor.abs() > torch.finfo(torch.float16).max).any():
+                largest = tensor.abs().max()
+                raise ValueError(f"{name} has numbers of up to {largest:.3g}: store it in 32 bits")
             tensor = tensor.half()
         tensors[name] = tensor.contiguous()
     write_bytes(path, safetensors.torch.save(tensors, metadata))
