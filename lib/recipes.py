@@ -354,7 +354,13 @@ RECIPES: Mapping[str, Recipe] = {
 
 
 def at_rate(recipe: Recipe, rate: float, schedule: Part | None = None) -> Recipe:
-    """Return the recipe with another learning rate and, if one is given, another schedule."""
+    """Return the recipe with another learning rate and, if one is given, another schedule.
+
+    Raises:
+        ValueError: the rate is not above 0, so that nothing would be learned.
+    """
+    if not rate > 0:
+        raise ValueError(f"a learning rate must be above 0, got {rate}")
     optimizer = replace_options(recipe.optimizer, lr=rate)
     return replace(recipe, optimizer=optimizer, schedule=schedule or recipe.schedule)
 

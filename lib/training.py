@@ -292,6 +292,10 @@ def _optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     name = recipe.optimizer.name
     if name not in known:
         raise ValueError(f"unknown optimizer {name!r}; there are: {', '.join(known)}")
+    # torch takes a rate of 0, which trains nothing.
+    rate = recipe.optimizer.options.get("lr")
+    if rate is not None and not rate > 0:
+        raise ValueError(f"a learning rate must be above 0, got {rate}")
     return known[name](model.parameters(), **recipe.optimizer.options)
 
 

@@ -79,6 +79,15 @@ def test_training_lowers_fpr95(small_set: PatchSet) -> None:
     assert after < before / 2
 
 
+@pytest.mark.parametrize("rate", [0.0, -0.1, float("nan")])
+def test_a_rate_that_trains_nothing_is_refused(rate: float, small_set: PatchSet) -> None:
+    with pytest.raises(ValueError, match=f"rate must be above 0, got {rate}"):
+        at_rate(recipes.HARDNET, rate)
+    optimizer = replace_options(recipes.HARDNET.optimizer, lr=rate)
+    with pytest.raises(ValueError, match=f"rate must be above 0, got {rate}"):
+        train(replace(recipes.HARDNET, optimizer=optimizer), TINY, small_set, 0, max_steps=1)
+
+
 @pytest.mark.parametrize(
     ("name", "rate", "precision"), [("sosnet_aug", 0.1, "float32"), ("hynet_aug", 0.005, "bfloat16")]
 )
