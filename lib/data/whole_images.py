@@ -103,12 +103,7 @@ PatchPair = tuple[np.ndarray, np.ndarray]
 
 def read_w1bs(folder: Path) -> dict[tuple[str, str], PatchPair]:
     """Read the pairs, keyed by the names of their subset's folder and of their files."""
-    images = {
-        path
-        for path in folder.glob("*/[12]/*")
-        if path.suffix.lower() in PHOTOGRAPHS
-        and not any(map(why_passed_over, path.relative_to(folder).parts))
-    }
+    images = _photographs(folder, "*/[12]/*")
     pairs: dict[tuple[str, str], PatchPair] = {}
     for subset, name in sorted({(image.parents[1], image.name) for image in images}):
         first, second = (subset / number / name for number in "12")
@@ -396,19 +391,24 @@ def read_city(root: Path) -> City:
     return City(images, tuple(queries))
 
 
+def _photographs(folder: Path, pattern: str) -> set[Path]:
+    """Return the files below a folder that match a pattern and are read as photographs."""
+    return {
+        path
+        for path in folder.glob(pattern)
+        if path.suffix.lower() in PHOTOGRAPHS
+        and not path.is_dir()
+        and not any(map(why_passed_over, path.relative_to(folder).parts))
+    }
+
+
 def _named_photographs(root: Path) -> dict[str, Path]:
     """Return the photographs below a folder by name without extension, in order of names.
 
     Raises:
         ValueError: two have one name.
     """
-    found = {
-        path
-        for path in root.rglob("*")
-        if path.suffix.lower() in PHOTOGRAPHS
-        and not path.is_dir()
-        and not any(map(why_passed_over, path.relative_to(root).parts))
-    }
+    found = _photographs(root, "**/*")
     photographs = {path for path in found if path.parent / photograph_of_mask(path.name) not in found}
     named: dict[str, Path] = {}
     for path in sorted(photographs, key=lambda path: (path.stem, path)):
