@@ -507,7 +507,7 @@ def values(choice: object) -> object:
 
 
 # In the name of a method of the shared setting, between the method and its optimiser.
-_SHARED = ", shared, "
+SHARED = ", shared, "
 # The papers' methods and those that they start from, as they are compared with each other.
 COMPARED = (
     "hardnet_aug",
@@ -565,7 +565,7 @@ def shared(names: Iterable[str], optimizer: str) -> dict[str, Recipe]:
 def without_setting(name: str) -> str:
     """Return a method's name without the shared setting: "hynet_aug" of "hynet_aug, shared, SGD". What
     follows the optimiser, such as " by sign", stays."""
-    return re.sub(rf"{_SHARED}(damped SGD|SGD|Adam)", "", name)
+    return re.sub(rf"{SHARED}(damped SGD|SGD|Adam)", "", name)
 
 
 def _shared_name(name: str, recipe: Recipe) -> str:
@@ -574,4 +574,4 @@ def _shared_name(name: str, recipe: Recipe) -> str:
     optimizer = "Adam" if recipe.optimizer.name == "adam" else "SGD"
     if recipe.optimizer.options.get("dampening"):
         optimizer = "damped SGD"
-    return f"{name}{_SHARED}{optimizer}"
+    return f"{name}{SHARED}{optimizer}"

@@ -316,6 +316,21 @@ def test_methods_are_compared_by_optimiser_and_their_effects_averaged():
     assert row["effect"] == pytest.approx(0.8, rel=0.02)
 
 
+def test_a_variant_of_a_method_keeps_its_words_and_is_compared_by_optimiser():
+    runs = in_setting({"SGD": 0.5, "Adam": 0.8}).reset_index(drop=True)
+    # TCDesc-DSM+ with SGD is in the shared setting by itself.
+    names = {
+        "sosnet_aug, shared, SGD": "tcdesc_dsm_aug, no topology",
+        "sosnet_aug, shared, Adam": "tcdesc_dsm_aug, shared, Adam, no topology",
+        "hardnet_aug, shared, SGD": "tcdesc_dsm_aug",
+        "hardnet_aug, shared, Adam": "tcdesc_dsm_aug, shared, Adam",
+    }
+    runs = named_for_claims(runs.replace({"method": names}))
+    assert set(runs["method"]) == {"tcdesc_dsm_aug", "tcdesc_dsm_aug, no topology"}
+    row = graded_one(runs, method="tcdesc_dsm_aug, no topology", rival="tcdesc_dsm_aug")
+    assert row["effect"] == pytest.approx(math.sqrt(0.5 * 0.8), rel=0.02)
+
+
 def test_wide_pairs_are_no_part_of_fpr95():
     random = in_setting({"SGD": 0.5})
     wide = in_setting({"SGD": 2.0})

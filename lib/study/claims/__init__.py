@@ -50,7 +50,7 @@ import pandas as pd
 from scipy import stats
 
 from lib.data.scenes.sets import WIDE
-from lib.recipes import COMPARED, shared
+from lib.recipes import COMPARED, SHARED, shared
 from lib.study.printed import printed
 from lib.study.requests import BY_SIGN
 
@@ -242,8 +242,9 @@ def over_measures(cells: pd.DataFrame) -> pd.DataFrame:
 def named_for_claims(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs of the shared setting with SGD and with Adam, under the names that claims have for
     their methods, those of `ALSO` included, and with the optimiser as `SETTING`; and untrained
-    descriptors, whose setting is "". FPR95 is that of random pairs, the papers' own: numbers on a
-    place's wide pairs are left out.
+    descriptors, whose setting is "". A variant keeps its words: "hynet_aug, shared, Adam, SOSR" becomes
+    "hynet_aug, SOSR". FPR95 is that of random pairs, the papers' own: numbers on a place's wide pairs
+    are left out.
 
     Args:
         runs: tidy, a row a number.
@@ -252,10 +253,20 @@ def named_for_claims(runs: pd.DataFrame) -> pd.DataFrame:
     kept = [runs[runs["seed"].isna()].assign(**{SETTING: ""})]
     for optimizer in ("SGD", "Adam"):
         for name in COMPARED:
-            own = runs[runs["method"].isin(shared([name], optimizer))]
+            [in_setting] = shared([name], optimizer)
+            own = runs[runs["method"] == in_setting]
             for method in (name, *ALSO.get(name, ())):
                 kept.append(own.assign(method=method, **{SETTING: optimizer}))
+            varied = runs[_is_variant(runs["method"], in_setting)]
+            names = name + varied["method"].str.removeprefix(in_setting)
+            kept.append(varied.assign(method=names, **{SETTING: optimizer}))
     return pd.concat(kept, ignore_index=True)
+
+
+def _is_variant(methods: pd.Series, of: str) -> pd.Series:
+    """Say which methods are variants of one, by name. TCDesc-DSM+ with SGD has no setting in its name,
+    which that with Adam only seems to vary."""
+    return methods.str.startswith(f"{of}, ") & ~methods.str.startswith(f"{of}{SHARED}")
 
 
 def seeds_of(pair: pd.Series, name: str, runs: pd.DataFrame) -> dict[tuple[str, ...], np.ndarray]:
