@@ -170,6 +170,19 @@ def test_a_huge_constant_is_no_row_number(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_descriptors(write_foreign(tmp_path, values), SEQUENCES), values)
 
 
+def test_numbers_with_decimal_commas_are_refused(tmp_path: Path) -> None:
+    folder = write_foreign(tmp_path, np.random.default_rng(0).uniform(-1, 1, (16, 5, 4)))
+    for path in folder.rglob("*.csv"):
+        path.write_text(path.read_text().replace(".", ","))
+    with pytest.raises(ValueError, match=r"v_one/ref\.csv: the numbers seem to have decimal commas"):
+        read_descriptors(folder, SEQUENCES)
+
+
+def test_whole_numbers_are_not_taken_for_decimal_commas(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 600, (16, 5, 4)).astype(np.float32)
+    np.testing.assert_array_equal(read_descriptors(write_foreign(tmp_path, values), SEQUENCES), values)
+
+
 @pytest.mark.parametrize("at", [0, 4])
 def test_a_column_that_numbers_the_rows_of_all_files_but_one_is_read(tmp_path: Path, at: int) -> None:
     values = with_column(floats(), np.array([0, 1, 2, 0, 1], np.float32), at)

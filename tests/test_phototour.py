@@ -87,6 +87,16 @@ def test_the_cache_is_renewed_when_a_sheet_changes(scene: Path) -> None:
     assert len(list((scene / "cache").iterdir())) == 1
 
 
+def test_the_cache_is_renewed_when_a_sheet_is_replaced_by_one_with_its_time(scene: Path) -> None:
+    read_phototour(scene, scene / "cache")
+    sheets = sorted(scene.glob("patches*.bmp"))
+    times = [sheet.stat().st_mtime_ns for sheet in sheets]
+    patches, _ = write_set(scene, seed=1)
+    for sheet, time in zip(sheets, times, strict=True):
+        os.utime(sheet, ns=(time, time))
+    np.testing.assert_array_equal(read_phototour(scene, scene / "cache").patches, patches)
+
+
 def renamed_sheets(folder: Path, names: list[str]) -> Path:
     """Rename a set's sheets, in order of their numbers."""
     for sheet, name in zip(sorted(folder.glob("patches*.bmp")), names, strict=True):

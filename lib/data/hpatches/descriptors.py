@@ -108,6 +108,7 @@ def read_descriptors(
                 raise ValueError(f"{path} has (rows, numbers) {parts[-1].shape}, {expected} expected")
     descriptors = np.concatenate(parts).reshape(len(FILES), -1, parts[0].shape[1])
     _refuse_row_numbers(folder, descriptors, sequences)
+    _refuse_decimal_commas(folder, descriptors, sequences)
     if packed:
         return _unpacked(folder, descriptors, sequences)
     if packed is None and _could_be_packed(descriptors):
@@ -237,6 +238,21 @@ def _refuse_other_patches(folder: Path, known: dict, sequences: Sequences[Sequen
         if not isinstance(release, dict) or release.get(sequence.name) != sequence.digest():
             told = f"says that other patches were described than those of {sequence.folder}"
             raise ValueError(f"{folder / FORMAT} {told}: describe these into another folder")
+
+
+def _refuse_decimal_commas(folder: Path, table: np.ndarray, sequences: Sequences[Sequence]) -> None:
+    """Raise if columns of (16, N, k) are, by turns, the part of a number before a comma and the digits
+    after it: "0,1284,-0,0517" for the two numbers 0.1284 and -0.0517."""
+    if table.shape[2] % 2:
+        return
+    before, digits = table[:, :, ::2], table[:, :, 1::2]
+    # Small numbers may be written as "5,43e-05". A byte has no more than three digits.
+    whole = before == np.round(before)
+    mostly_zero = np.mean(np.abs(before) <= 1) > 0.9
+    if whole.all() and mostly_zero and (digits >= 0).all() and digits.max() > 255:
+        told = "the numbers seem to have decimal commas, which part them in two"
+        advice = "write them with decimal points"
+        raise ValueError(f"{folder / sequences[0].name / FILES[0]}.csv: {told}: {advice}")
 
 
 def _refuse_row_numbers(folder: Path, table: np.ndarray, sequences: Sequences[Sequence]) -> None:
