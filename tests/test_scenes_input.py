@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from lib.data.cameras import Camera, write_strecha_camera
 from lib.data.scenes.places import image_files, read_places
@@ -323,6 +324,21 @@ def test_a_source_of_scenes_has_its_places_by_role(tmp_path: Path) -> None:
     assert (source.name, source.sets, source.reserve) == ("places", ("a", "b"), ("d",))
     for name in ("a-wide", "c", "c-wide-5px", "d-images"):
         assert source.digest(name) != source.digest("a")
+
+
+@pytest.mark.parametrize("ending", ["bmp", "ppm", "TIF"])
+def test_uncompressed_photographs_are_told_apart_by_their_contents(tmp_path: Path, ending: str) -> None:
+    photographs = tmp_path / "scenes" / "a" / "images"
+    photographs.mkdir(parents=True)
+    digests = []
+    for level in (90, 60, 90):
+        for number in range(3):
+            grey = np.full((48, 64, 3), level + number, np.uint8)
+            Image.fromarray(grey).save(photographs / f"{number}.{ending}")
+        source = open_source(f"places:{tmp_path / 'scenes'}", tmp_path / "made")
+        digests.append(source.digest("a"))
+    assert len({path.stat().st_size for path in photographs.iterdir()}) == 1
+    assert digests[0] == digests[2] != digests[1]
 
 
 def test_a_search_trains_on_one_reserve_and_tests_on_the_other_or_tests_on_the_only_one() -> None:

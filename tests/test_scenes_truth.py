@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -243,6 +244,25 @@ def test_sets_are_named_by_pairs_and_tolerance(wall: Wall) -> None:
     assert wall.sets.folder_of("wall-wide") == wall.sets.folder_of("wall")
     assert {"wall", "wall-wide", "wall-5px", "wall-wide-1.5px", "wall-images"} <= {*wall.sets.names}
     assert wall.sets.load("wall-images")[0].images == wall.scene.images
+
+
+def test_a_photograph_that_is_replaced_by_one_of_its_size_makes_other_sets(
+    wall: Wall, tmp_path: Path
+) -> None:
+    shutil.copytree(wall.sets.root / "wall", tmp_path / "wall")
+    shutil.copytree(wall.sets.folder, tmp_path / "made")
+    photograph = tmp_path / "wall" / IMAGES / "0001.png"
+    content = photograph.read_bytes()
+    names, digests, folders = ("wall", "wall-images", "wall-wide-5px"), [], []
+    for held in (content, content[:-1] + b"!", content):
+        photograph.write_bytes(held)
+        sets = SceneSets(tmp_path, tmp_path / "made")
+        digests.append([sets.digest(name) for name in names])
+        folders.append({sets.folder_of(name) for name in names})
+    # A copy of the photograph is the photograph.
+    assert digests[0] == digests[2] == [wall.sets.digest(name) for name in names]
+    assert not {*digests[0]} & {*digests[1]}
+    assert not folders[0] & folders[1]
 
 
 def test_only_sets_of_images_change_with_how_much_of_them_is_matched(wall: Wall, tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from small_files import write_oxford_sequence
 
+from lib.data.hpatches import agreement
 from lib.data.scenes.sets import SceneSets
 from lib.data.sources import FREE_PLACES, KINDS, WholeImages, open_source
 from lib.data.synthetic import ImagesSize
@@ -48,6 +50,33 @@ def test_digests_distinguish_sizes_photographs_and_kinds_and_write_nothing(tmp_p
     digests += [fewer.digest(name) for name in ("free-oxford_affine", "free-w1bs")]
     assert len(set(digests)) == len(digests)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_released_images_of_equal_size_that_are_exchanged_make_another_set(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    greys = [rng.integers(0, 256, (400, 400)).astype(np.uint8) for _ in range(6)]
+    sequence = tmp_path / "oxford_affine" / "graf"
+    write_oxford_sequence(sequence, greys, np.stack([np.eye(3)] * 5))
+    for number, grey in enumerate(greys, 1):
+        Image.fromarray(grey).save(sequence / f"img{number}.ppm")
+        (sequence / f"img{number}.png").unlink()
+    before, name = WholeImages("ubc", tmp_path, SMALL, real=tmp_path), "ubc-oxford_affine"
+    first = before.digest(name)
+    for number, other in ((2, 3), (3, 2)):
+        Image.fromarray(greys[other - 1]).save(sequence / f"img{number}.ppm")
+    assert before.digest(name) != first
+
+
+def test_released_images_are_compared_with_their_homographies_once(
+    released: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = []
+    monkeypatch.setattr(agreement, "check_agreement", checked.append)
+    for _ in range(2):
+        WholeImages("ubc", tmp_path / "made", SMALL, real=released).load("ubc-oxford_affine")
+    assert len(checked) == 1
+    assert not caplog.records
+    assert not list((tmp_path / "made").glob("*.damaged"))
 
 
 def test_a_source_has_its_own_sets_and_the_real_ones(released: Path, tmp_path: Path) -> None:

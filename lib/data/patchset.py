@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.files import make_checked
+from lib.files import make_checked, state
 
 SIDE = 64
 _ARRAY = "patches.npy"
@@ -94,7 +94,7 @@ def decoded(
     Raises:
         OSError: the cache cannot be written.
     """
-    states = [_state(path) for path in sources]
+    states = [(str(path.resolve()), *state(path)) for path in sources]
     stamp = hashlib.sha256(repr((count, states)).encode()).hexdigest()[:16]
 
     def decode(folder: Path) -> None:
@@ -109,13 +109,6 @@ def decoded(
 
     make_checked(cache / f"{name}-{stamp}", name, decode)
     return np.load(cache / f"{name}-{stamp}" / _ARRAY, mmap_mode="r")
-
-
-def _state(path: Path) -> tuple[str, int, int, int]:
-    """Return what tells a file's contents apart. A file from an archive keeps its time of modification,
-    but not the time at which it was put here."""
-    state = path.stat()
-    return str(path.resolve()), state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def unite(sets: Sequence[PatchSet], cache: Path, name: str) -> PatchSet:

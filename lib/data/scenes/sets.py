@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lib import files
 from lib.data import states
 from lib.data.scenes.places import (
     IMAGES,
@@ -40,6 +41,8 @@ WIDE, IMAGES_OF = "-wide", "-images"
 SHOWN, TRAINING = (1.5, 3.0, 5.0), 2.5
 # Matches between scenes, as measured; copied beside the scenes, it saves measuring them again.
 _MAKER = "places"
+# What the photographs were when their scene was prepared, in its folder.
+_PHOTOGRAPHS = "photographs.json"
 
 
 @dataclass(frozen=True)
@@ -91,19 +94,33 @@ class SceneSets:
     def digest(self, name: str) -> str:
         """Return 8 hexadecimal digits that identify what a set contains (`states.digest`)."""
         place, kind, pixels = self._sets[name]
-        files = self._files_of(*self.places.scenes[place])
+        made_of = self._files_of(*self.places.scenes[place])
         limits = [self.places.most_classes]
         if kind == IMAGES_OF:
             reduction = self.places.most_images, self.places.most_keypoints
             limits += [most for most in reduction if most is not None]
-        return states.digest([files, kind, pixels, *limits], maker=_MAKER)
+        return states.digest([made_of, kind, pixels, *limits], maker=_MAKER)
 
     @cached_property
     def _files(self) -> list:
-        return states.of_files(self.root, ["*/cameras/**/*", "*/sparse/**/*"], sized=["*/images/*"])
+        """The scenes' files (`states.of_files`). A photograph that was replaced after its scene was
+        prepared here has its CRC-32 too: its size may be the same."""
+        rows = states.of_files(self.root, ["*/cameras/**/*", "*/sparse/**/*"], sized=["*/images/*"])
+        changed = {
+            path.relative_to(self.root).as_posix(): files.crc32(path)
+            for scene in {name.partition("/")[0] for name, *_ in rows}
+            for path in states.replaced(
+                self.root / scene / IMAGES, self._prepared_from(scene, rows) / _PHOTOGRAPHS
+            )
+        }
+        return [[*row, changed[row[0]]] if row[0] in changed else row for row in rows]
 
     def _files_of(self, *scenes: str) -> list:
-        return [row for scene in scenes for row in self._files if row[0].startswith(f"{scene}/")]
+        return [row for scene in scenes for row in _rows_of(scene, self._files)]
+
+    def _prepared_from(self, scene: str, rows: list) -> Path:
+        """Return the folder of a scene that is prepared from files of these `rows`."""
+        return self.folder / f"{scene}-{states.digest(_rows_of(scene, rows), maker=_MAKER)}"
 
     def folder_of(self, name: str) -> Path:
         """Return the folder of a patch set and its wide pairs, or of a set of images; it may not exist
@@ -187,29 +204,38 @@ class SceneSets:
         """Return the folder of a prepared scene, which is prepared first if missing."""
         from lib.data.scenes.prepared import prepare
 
-        made = self.folder / f"{scene}-{states.digest(self._files_of(scene), maker=_MAKER)}"
-        make_checked(made, scene, partial(prepare, self.root / scene))
+        source, made = self.root / scene, self._prepared_from(scene, self._files)
+
+        def make(new: Path) -> None:
+            states.remember(image_files(source), new / _PHOTOGRAPHS)
+            prepare(source, new)
+
+        make_checked(made, scene, make)
         return made
 
     @cached_property
     def _shared_matches(self) -> list[tuple[str, str, int]]:
         """The `shared_matches` of all scenes: those that are written beside the scenes if these have not
         changed since, else measured once."""
-        files = states.digest(self._files)
+        made_of = states.digest(self._files)
         beside = self.root / SHARED
         if beside.is_file():
             written = json.loads(beside.read_text())
-            if written["files"] == files:
+            if written["files"] == made_of:
                 return written["matches"]
         images = {name: image_files(self.root / name) for name in chain(*self.places.scenes.values())}
 
         def measure(new: Path) -> None:
-            measured = {"files": files, "matches": shared_matches(images)}
+            measured = {"files": made_of, "matches": shared_matches(images)}
             (new / SHARED).write_text(json.dumps(measured) + "\n")
 
-        folder = self.folder / f"shared-{files}"
+        folder = self.folder / f"shared-{made_of}"
         make_checked(folder, "shared", measure)
         return json.loads((folder / SHARED).read_text())["matches"]
+
+
+def _rows_of(scene: str, rows: list) -> list:
+    return [row for row in rows if row[0].startswith(f"{scene}/")]
 
 
 @lru_cache(maxsize=12)
