@@ -32,7 +32,13 @@ from lib.data.colmap import mapped
 from lib.data.images import read_grey
 from lib.features import files
 from lib.features.detectors import Detector
-from lib.features.folder import Settings, describe_and_match, photographs, stated_camera
+from lib.features.folder import (
+    Settings,
+    check_unchanged,
+    describe_and_match,
+    photographs,
+    stated_camera,
+)
 from lib.features.matches import match
 from lib.features.networks import describe, find
 from lib.features.patches import Features
@@ -328,6 +334,52 @@ def test_an_attempt_without_a_model_leaves_no_files(images: Path, tmp_path: Path
         # Crops of one plane have no parallax, so that no two of them start a model.
         assert not files.sparse_models(out / "database.db", images, out / "models")
         assert sorted(path.name for path in out.iterdir()) == before
+
+
+@pytest.mark.parametrize("change", ["replaced", "missing"])
+def test_no_model_is_made_of_other_images_than_were_described(
+    images: Path, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str
+) -> None:
+    folder = tmp_path / "images"
+    shutil.copytree(images, folder)
+    image = folder / "below" / "two.png"
+    if change == "missing":
+        image.unlink()
+    else:
+        Image.open(image).rotate(180).save(image)
+    assert command.main(["model", str(folder), str(out)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{image} {'is missing' if change == 'missing' else 'has changed'}" in line
+    # What was not described may change.
+    (folder / "notes.txt").write_text("two images, one of them turned")
+    shutil.copy(images / "below" / "two.png", image)
+    check_unchanged(folder, out)
+
+
+def test_images_that_no_line_of_the_file_of_pairs_names_are_counted(
+    images: Path, tmp_path: Path
+) -> None:
+    folder, pairs, said = tmp_path / "images", tmp_path / "pairs.txt", []
+    shutil.copytree(images, folder)
+    for name in ("three.png", "four.png"):
+        shutil.copy(images / "one.png", folder / name)
+    pairs.write_text("one.png below/two.png\n")
+    describe_and_match(folder, tmp_path / "out", FEW, find("sift"), pairs=pairs, log=said.append)
+    told = [line for line in said if "in no pair" in line]
+    assert told == [
+        "2 of the images described are in no pair, and so not in database.db: four.png first"
+    ]
+
+
+def test_an_image_that_is_too_small_once_reduced_is_set_aside_for_this(
+    images: Path, tmp_path: Path
+) -> None:
+    folder, said = tmp_path / "images", []
+    shutil.copytree(images, folder)
+    Image.fromarray(np.tile(texture(size=240)[:24], 8)).save(folder / "strip.png")
+    settings = Settings(longest_side=960)
+    describe_and_match(folder, tmp_path / "out", FEW, find("sift"), settings, log=said.append)
+    assert "strip.png is 960 by 12 px once its longest side is 960, which is too small" in "".join(said)
 
 
 def test_photographs_of_one_plane_are_told_from_ones_that_do_not_match(

@@ -21,7 +21,7 @@ from torch import nn
 from lib.commands.options import exit_status, positive, stated
 from lib.features import files, networks
 from lib.features.detectors import Detector
-from lib.features.folder import Settings, describe_and_match, stated_camera
+from lib.features.folder import Settings, check_unchanged, describe_and_match, stated_camera
 from lib.files import write_bytes
 from lib.study.making import load_network
 from lib.study.store import Store
@@ -126,6 +126,7 @@ def _from_options(kind: type[Chosen], options: argparse.Namespace) -> Chosen:
 
 
 def _model(options: argparse.Namespace) -> None:
+    check_unchanged(options.images, options.out)
     known = stated_camera(options.out)
     keeps = bool(known) and not options.refine_camera
     if known:

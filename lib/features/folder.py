@@ -112,8 +112,8 @@ def describe_and_match(
         settings: all other settings.
         pairs: a file of pairs; None pairs each image with each later one.
         strict: whether to refuse files that would otherwise be set aside.
-        log: called with the files that are set aside, one per line, with a line if hloc would misread
-            names in `PAIRS`, and with the outcome.
+        log: called with the files that are set aside, one per line, with a line if images are in no
+            pair, or if hloc would misread names in `PAIRS`, and with the outcome.
         cropped: as `lib.features.files.known_camera` takes it.
 
     Raises:
@@ -163,6 +163,9 @@ def describe_and_match(
         matched = _usable_pairs(matched, sizes.keys() - problems.keys())
         _write_matches(out, matched, settings)
         files.write_pairs(out / PAIRS, matched)
+        if single := sorted(sizes.keys() - problems.keys() - {*chain(*matched)}):
+            where = f"no pair, and so not in {files.DATABASE}"
+            log(f"{len(single)} of the images described are in {where}: {single[0]} first")
         if spaced := sorted(name for name in {*chain(*matched)} if " " in name):
             log(f"{out / PAIRS}: hloc splits names at spaces, as in {spaced[0]!r}: rename the images")
         # The database has keypoints and matches, and no descriptors.
@@ -312,6 +315,30 @@ def stated_camera(out: Path) -> str | None:
     return camera and ",".join(camera.values())
 
 
+def check_unchanged(images: Path, out: Path) -> None:
+    """Refuse to go on with images other than those that a finished folder was described from.
+
+    Args:
+        images: the folder of images.
+        out: the folder made of them; one that `describe_and_match` has not made tells nothing.
+
+    Raises:
+        FileNotFoundError, ValueError: a described image is missing, or is another; the message names it.
+    """
+    if not (out / STATE).is_file() or not (out / FEATURES).is_file():
+        return
+    with h5py.File(out / FEATURES) as described:
+        digests = json.loads((out / STATE).read_text())["images"]
+        for name in filter(described.__contains__, digests):
+            if not (path := images / name).is_file():
+                raise FileNotFoundError(f"{path} is missing, of which {out} has keypoints: put it back")
+            if sha256(path) != digests[name]:
+                raise ValueError(
+                    f"{path} has changed since {out} was described: describe the folder again, into "
+                    "another, or put the old image back"
+                )
+
+
 def _is_finished(out: Path, state: Mapping) -> bool:
     """Return whether a folder is finished; if not, write the state that it is made with.
 
@@ -370,11 +397,19 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
     """Describe an image upright; return its features at positions in the stored pixels.
 
     Raises:
-        ValueError: as `read_grey`; or the image has no keypoints, e.g. because it has one colour.
+        ValueError: as `read_grey`; or the image is too small once reduced, or has no keypoints, e.g.
+            because it has one colour.
     """
     image = read_image(path)
     orientation = image.getexif().get(ExifTags.Base.Orientation)
-    described = describing(read_grey(path, longest_side, "turned", MOST_PIXELS))
+    grey = read_grey(path, longest_side, "turned", MOST_PIXELS)
+    if min(grey.shape) < SMALLEST_SIDE:
+        height, width = grey.shape
+        raise ValueError(
+            f"is {width} by {height} px once its longest side is {longest_side}, which is too small: "
+            "raise --longest-side"
+        )
+    described = describing(grey)
     if not len(described):
         raise ValueError("has no keypoints")
     size, maps = described.size, described.maps
