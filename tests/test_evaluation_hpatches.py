@@ -168,6 +168,30 @@ def test_ties_go_to_negatives_in_verification_and_to_positives_in_retrieval():
     assert scores["matching.success.easy.viewpoint"] == pytest.approx(100 / 3)
 
 
+def test_pools_with_too_few_distractors_are_left_out_of_the_means_too():
+    split = make_split(counts=(3, 400, 400, 3), pairs=10, queries=4, distractors=600)
+    scores = hpatches.score(make_descriptors(split), split)
+    kept = hpatches.without_pools(scores, 600)
+    left_out = {f"retrieval.{level}.{m}" for level in LEVELS for m in (1000, 5000, 10000, 15000, 20000)}
+    assert scores.keys() - kept.keys() == left_out
+    for level in LEVELS:
+        mean = (scores[f"retrieval.{level}.100"] + scores[f"retrieval.{level}.500"]) / 2
+        assert kept[f"retrieval.{level}.pools"] == pytest.approx(mean)
+    means = [kept[f"retrieval.{level}.pools"] for level in LEVELS]
+    assert kept["retrieval.pools"] == pytest.approx(np.mean(means))
+    assert kept["retrieval"] == scores["retrieval"]
+    assert hpatches.without_pools(scores, 19_995) == pytest.approx(scores)
+
+
+def test_a_whole_pool_is_of_five_views_and_the_distractors_of_other_sequences():
+    split = make_split(counts=(3, 1, 3, 3), pairs=10, queries=4, distractors=60)
+    others = [
+        sum(owner != asked for owner in split.tasks.distractors[:, 0])
+        for asked in split.tasks.queries[:, 0]
+    ]
+    assert hpatches.whole_pools(split).tolist() == [5 + count for count in others]
+
+
 def test_verification_of_under_five_positives_is_zero():
     split = make_split(pairs=4)
     scores = hpatches.verification(torch.from_numpy(make_descriptors(split)), split)

@@ -86,6 +86,18 @@ def test_numbers_go_to_a_file_in_a_new_folder(
     assert "ties" not in stdout
 
 
+def test_pools_that_a_small_task_has_not_are_left_out_and_said(
+    data: Path, described: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = scores(data, described, tmp_path)
+    assert not [key for key in numbers if key.endswith((".100", ".20000", ".pools"))]
+    assert "retrieval.easy.all" in numbers
+    stdout = capsys.readouterr().out
+    assert "pool sizes" not in stdout
+    (line,) = [line for line in stdout.splitlines() if "the whole pools are" in line]
+    assert line.endswith("; pools of 100, 500, 1000, 5000, 10000, 15000, 20000 are left out")
+
+
 def copies(described: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
     """Yield each file of descriptors, and the path of its changed copy."""
     for path in described.rglob("*.csv"):

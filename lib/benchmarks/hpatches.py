@@ -14,7 +14,7 @@ Distances are Euclidean, in float64 (`neighbours`). For binary descriptors they 
 Hamming distances and rank pairs alike. Descriptors are (16, N, k) as in `lib.data.hpatches.descriptors`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -202,6 +202,35 @@ def retrieval(descriptors: Tensor, split: HPatchesSplit, views_first: bool = Tru
     for name, key in (("retrieval", "all"), ("retrieval.pools", "pools")):
         numbers[name] = _mean(numbers[f"retrieval.{level}.{key}"] for level in LEVELS)
     return numbers
+
+
+def whole_pools(split: HPatchesSplit) -> np.ndarray:
+    """Return the size of each query's whole pool, (n,): its five views, and all distractors of other
+    sequences."""
+    asked, owner = split.tasks.queries[:, 0], split.tasks.distractors[:, 0]
+    own = np.bincount(owner, minlength=len(split.sequences))[asked]
+    return VIEWS + len(owner) - own
+
+
+def without_pools(numbers: Mapping[str, float], distractors: int) -> dict[str, float]:
+    """Leave out pools for which there are too few distractors, and take means over the others alone.
+
+    A pool of the benchmark's own size stays, though it lacks the distractors of a query's own sequence.
+
+    Args:
+        numbers: as `score` returns them.
+        distractors: how many the task has. Too few for the smallest pool leave no mean over pools.
+    """
+    sizes, kept = [m for m in POOLS if m - VIEWS <= distractors], dict(numbers)
+    means = {level: f"retrieval.{level}.pools" for level in LEVELS}
+    for level, mean in means.items():
+        for m in POOLS[len(sizes) :]:
+            del kept[f"retrieval.{level}.{m}"]
+        if sizes:
+            kept[mean] = _mean(kept[f"retrieval.{level}.{m}"] for m in sizes)
+    if sizes:
+        return kept | {"retrieval.pools": _mean(kept[mean] for mean in means.values())}
+    return {key: number for key, number in kept.items() if not key.endswith(".pools")}
 
 
 def _mean(numbers: Iterable[float]) -> float:

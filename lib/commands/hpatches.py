@@ -110,10 +110,16 @@ def _score(options: argparse.Namespace) -> None:
     except ValueError as error:
         # pandas quotes the whole of a row that it cannot parse.
         raise ValueError(re.sub(r"(float: '.{40})[^']+", r"\1…", str(error))) from error
-    numbers = hpatches.score(descriptors, split, options.device)
+    distractors, whole = len(split.tasks.distractors), hpatches.whole_pools(split)
+    numbers = hpatches.without_pools(hpatches.score(descriptors, split, options.device), distractors)
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
     for key, protocol in PROTOCOLS.items():
-        print(f"  {protocol:<34}{numbers[key]:7.2f}")
+        if key in numbers:
+            print(f"  {protocol:<34}{numbers[key]:7.2f}")
+    if wanting := [m for m in hpatches.POOLS if m > whole.min()]:
+        left_out = [str(m) for m in wanting if f"retrieval.easy.{m}" not in numbers]
+        told = f"; pools of {', '.join(left_out)} are left out" if left_out else ""
+        print(f"{distractors} distractors: the whole pools are of {whole.min()} to {whole.max()}{told}")
     table = torch.from_numpy(descriptors).to(options.device)
     by_views_last = hpatches.retrieval(table, split, views_first=False)
     tied = numbers["retrieval"] - by_views_last["retrieval"]
