@@ -165,6 +165,25 @@ def test_hlocs_transposed_descriptors_give_a_warning_and_other_numbers_of_keypoi
         match(first, second[:90])
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize(("n", "k"), [(2048, 512), (2048, 96), (60, 64), (500, 512)])
+def test_unit_descriptors_that_are_transposed_are_refused(n: int, k: int, kind: type) -> None:
+    first, second = np.random.default_rng(0).standard_normal((2, n, k))
+    unit = [
+        (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(kind) for rows in (first, second)
+    ]
+    with pytest.raises(ValueError, match="transpose hloc's descriptors"):
+        match(*(rows.T for rows in unit))
+    match(*unit)
+    # Raw descriptors have no unit rows, and no unit columns either.
+    match(first.astype(np.float32), second.astype(np.float32))
+
+
+def test_an_orthonormal_basis_is_matched_as_it_is() -> None:
+    basis = np.eye(8, dtype=np.float32)
+    assert match(basis, basis[::-1], ratio=None).second.tolist() == [7, 6, 5, 4, 3, 2, 1, 0]
+
+
 def test_descriptors_equal_those_of_the_patches() -> None:
     image, network = texture(), l2net.L2Net(width=0.25).eval()
     regions = detect(image, Detector(most=50))

@@ -14,6 +14,8 @@ RATIO = 0.9
 # Bytes that are no packed descriptor's: SIFT's numbers as COLMAP and OpenCV store them. The longest
 # packed ones in use, BRISK's and FREAK's, have 64.
 _BYTES_OF_NUMBERS = 128
+# Share by which the lengths of unit vectors of 16 bits may differ from 1.
+_ROUNDED = 0.01
 # Usual lengths of descriptors, k. Where both images have k descriptors and all are longer than the
 # longest of these, rows and columns are likely exchanged.
 _LENGTHS = (64, 128, 256)
@@ -66,8 +68,8 @@ def match(
 
     Raises:
         ValueError: a descriptor is not finite, the images' descriptors differ in length or type, they
-            are no rows of numbers, uint8 of 128 bytes or more are not said to be packed, or the ratio
-            is outside (0, 1].
+            are no rows of numbers, columns are unit vectors and rows are not, uint8 of 128 bytes or more
+            are not said to be packed, or the ratio is outside (0, 1].
     """
     if ratio is not None and not 0 < ratio <= 1:
         raise ValueError(f"ratio must be above 0, 1 at most, or None, got {ratio}")
@@ -98,6 +100,11 @@ def match(
             f"descriptors of {length} uint8 are numbers, such as SIFT's, rather than packed bits: give "
             "them as float32, or say packed=True"
         )
+    if first.dtype != np.uint8 and _has_unit_columns(first) and _has_unit_columns(second):
+        raise ValueError(
+            "the columns of both arrays are unit vectors and the rows are not: transpose hloc's "
+            "descriptors, which are (k, n)"
+        )
     if n == len(second) and n in _LENGTHS and length > max(_LENGTHS):
         warnings.warn(
             f"two images of {n} descriptors of length {length} look like {length} of length {n}: "
@@ -112,6 +119,16 @@ def match(
         back = nearest(second[neighbours[rows, 0]], first, 1)[1][:, 0]
         rows = rows[back == rows]
     return Matches(rows, neighbours[rows, 0], distances[rows, 0])
+
+
+def _has_unit_columns(descriptors: np.ndarray) -> bool:
+    """Whether the columns of (n, k) numbers have length 1 and the rows have not. A single row does not
+    tell them apart."""
+    if len(descriptors) < 2:
+        return False
+    squares = np.square(descriptors, dtype=np.float64)
+    columns, rows = (np.allclose(squares.sum(axis), 1, rtol=0, atol=2 * _ROUNDED) for axis in (0, 1))
+    return columns and not rows
 
 
 def similarity(first: ArrayLike, second: ArrayLike, matches: Matches) -> np.ndarray:
