@@ -12,7 +12,7 @@ from lib.losses.average_precision import AveragePrecision
 from lib.losses.l2net import L2NetLoss
 from lib.models import exported, handcrafted, published
 from lib.models.learned_by_others import OpenCvDescriptor
-from lib.recipes import Part
+from lib.recipes import Part, check_options
 from lib.samplers.adasample import AdaSample
 from lib.samplers.augmentation import Turns
 from lib.samplers.candidates import Generation
@@ -79,11 +79,12 @@ def build(axis: str, part: Part | None, **more: object) -> object:
         more: further options that the recipe does not choose, e.g. the network's width.
 
     Raises:
-        ValueError: there is no such part; the message lists the known ones.
+        ValueError: there is no such part; the message lists the known ones. Or as `check_options`.
     """
     if part is None:
         return None
     make = find(axis, part.name)
+    check_options(axis, part)
     options = {
         name: build(name, option) if isinstance(option, Part) else option
         for name, option in part.options.items()

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from numbers import Real
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,25 @@ def replace_options(part: Part, **options: object) -> Part:
 
 @dataclass(frozen=True)
 class Budget:
-    """The length of a training run: pairs per batch, pairs per epoch, epochs."""
+    """The length of a training run: pairs per batch, pairs per epoch, epochs.
+
+    Raises:
+        ValueError: one is no whole number above 0, or an epoch has fewer pairs than a batch.
+    """
 
     batch_pairs: int
     epoch_pairs: int
     epochs: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if type(value) is not int or value < 1:
+                raise ValueError(f"{name} must be a whole number above 0, got {value!r}")
+        if self.epoch_pairs < self.batch_pairs:
+            raise ValueError(
+                f"an epoch of {self.epoch_pairs} pairs does not fill a batch of {self.batch_pairs}: "
+                "take a smaller batch_pairs, or more epoch_pairs"
+            )
 
 
 @dataclass(frozen=True)
@@ -357,12 +372,33 @@ def at_rate(recipe: Recipe, rate: float, schedule: Part | None = None) -> Recipe
     """Return the recipe with another learning rate and, if one is given, another schedule.
 
     Raises:
-        ValueError: the rate is not above 0, so that nothing would be learned.
+        ValueError: as `check_rate`.
     """
-    if not rate > 0:
-        raise ValueError(f"a learning rate must be above 0, got {rate}")
+    check_rate(rate)
     optimizer = replace_options(recipe.optimizer, lr=rate)
     return replace(recipe, optimizer=optimizer, schedule=schedule or recipe.schedule)
+
+
+def check_rate(rate: object) -> None:
+    """Refuse a learning rate by which nothing would be learned.
+
+    Raises:
+        ValueError: it is no number above 0.
+    """
+    if not isinstance(rate, Real) or not rate > 0:
+        raise ValueError(f"a learning rate must be above 0, got {rate!r}")
+
+
+def check_options(axis: str, part: Part) -> None:
+    """Refuse weights and margins below 0, or that are no numbers: no loss here is meant with them.
+
+    Raises:
+        ValueError: an option named "weight", or "margin" at its end, is no number of 0 or more.
+    """
+    for name, value in part.options.items():
+        is_number = isinstance(value, Real) and value >= 0
+        if (name == "weight" or name.endswith("margin")) and not is_number:
+            raise ValueError(f"{axis}: {part.name} needs a {name} of 0 or more, got {value!r}")
 
 
 def changed(recipe: Recipe, label: str, changes: Changes) -> Recipe:

@@ -27,7 +27,7 @@ from lib.losses.descriptions import Descriptions, descriptions
 from lib.objective import MOST_ALONE
 from lib.objective import build as build_objective
 from lib.profiles import Profile
-from lib.recipes import Budget, Recipe
+from lib.recipes import Budget, Recipe, check_rate
 from lib.samplers.batches import Batch, open_batches
 from lib.samplers.candidates import Choice, Sampler
 
@@ -80,8 +80,8 @@ class Trained:
 
 
 def steps_per_epoch(budget: Budget) -> int:
-    """Return the number of training steps of an epoch, one at least."""
-    return max(1, budget.epoch_pairs // budget.batch_pairs)
+    """Return the number of training steps of an epoch."""
+    return budget.epoch_pairs // budget.batch_pairs
 
 
 def part_state(stage: Mapping[str, Tensor], part: str = "model") -> dict[str, Tensor]:
@@ -293,9 +293,8 @@ def _optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     if name not in known:
         raise ValueError(f"unknown optimizer {name!r}; there are: {', '.join(known)}")
     # torch takes a rate of 0, which trains nothing.
-    rate = recipe.optimizer.options.get("lr")
-    if rate is not None and not rate > 0:
-        raise ValueError(f"a learning rate must be above 0, got {rate}")
+    if "lr" in recipe.optimizer.options:
+        check_rate(recipe.optimizer.options["lr"])
     return known[name](model.parameters(), **recipe.optimizer.options)
 
 

@@ -321,7 +321,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_made(
 ) -> None:
     study, request, name = empty
     # A batch cannot hold more classes than the set has.
-    budget = replace(request.profile.budget, batch_pairs=100_000)
+    budget = replace(request.profile.budget, batch_pairs=100_000, epoch_pairs=100_000)
     impossible = replace(request, label="too large", profile=replace(request.profile, budget=budget))
     [(title, why)] = replace(study, jobs=2).make([impossible, request])
     assert title.startswith("too large")

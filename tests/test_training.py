@@ -79,13 +79,45 @@ def test_training_lowers_fpr95(small_set: PatchSet) -> None:
     assert after < before / 2
 
 
-@pytest.mark.parametrize("rate", [0.0, -0.1, float("nan")])
-def test_a_rate_that_trains_nothing_is_refused(rate: float, small_set: PatchSet) -> None:
-    with pytest.raises(ValueError, match=f"rate must be above 0, got {rate}"):
+@pytest.mark.parametrize("rate", [0.0, -0.1, float("nan"), "0.2"])
+def test_a_rate_that_trains_nothing_is_refused(rate: object, small_set: PatchSet) -> None:
+    with pytest.raises(ValueError, match=f"rate must be above 0, got {rate!r}"):
         at_rate(recipes.HARDNET, rate)
     optimizer = replace_options(recipes.HARDNET.optimizer, lr=rate)
-    with pytest.raises(ValueError, match=f"rate must be above 0, got {rate}"):
+    with pytest.raises(ValueError, match=f"rate must be above 0, got {rate!r}"):
         train(replace(recipes.HARDNET, optimizer=optimizer), TINY, small_set, 0, max_steps=1)
+
+
+@pytest.mark.parametrize(
+    ("axis", "chosen", "said"),
+    [
+        ("loss", part("hinge", margin=-1), "hinge needs a margin of 0 or more, got -1"),
+        ("loss", part("hinge", margin="1.0"), "hinge needs a margin of 0 or more, got '1.0'"),
+        ("loss", part("stacked_hinge", distance_margin=-0.5), "needs a distance_margin of 0 or more"),
+        ("regularizers", (part("sosr", weight=-1.0),), "sosr needs a weight of 0 or more, got -1"),
+        ("regularizers", (part("norm", weight=math.nan),), "norm needs a weight of 0 or more, got nan"),
+    ],
+)
+def test_weights_and_margins_below_0_are_refused_before_a_step(
+    axis: str, chosen: object, said: str, small_set: PatchSet
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        train(replace(recipes.HARDNET, **{axis: chosen}), TINY, small_set, 0, max_steps=1)
+
+
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ((16, 64, 2.5), "epochs must be a whole number above 0, got 2.5"),
+        ((16, 64, 0), "epochs must be a whole number above 0, got 0"),
+        ((0, 64, 2), "batch_pairs must be a whole number above 0, got 0"),
+        ((16, "64", 2), "epoch_pairs must be a whole number above 0, got '64'"),
+        ((16, 15, 2), "an epoch of 15 pairs does not fill a batch of 16"),
+    ],
+)
+def test_a_budget_that_no_training_has_is_refused(budget: tuple, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Budget(*budget)
 
 
 @pytest.mark.parametrize(
