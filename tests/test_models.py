@@ -53,6 +53,14 @@ def test_every_weight_has_a_finite_gradient_in_training_with_a_flat_patch_in_the
         assert (parameter.grad.abs().max() > 0) == (parameter_name != "layer1.1.tau"), parameter_name
 
 
+@EVERY
+def test_patches_of_another_size_are_refused_with_what_resizes_them(name: str) -> None:
+    network = build_network(name).eval()
+    for side in {32, 64, 65} - {network.input_size}:
+        with pytest.raises(ValueError, match=rf"got {side} by {side}: resize them, as lib\.features"):
+            network(torch.zeros(2, 1, side, side))
+
+
 @pytest.mark.parametrize("value", [0.0, 37.0, 255.0])
 @pytest.mark.parametrize("name", FLOAT)
 def test_a_patch_without_contrast_has_a_finite_descriptor_and_gradient(name, value):

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lib.models.l2net import check_side
 from lib.models.l2net_maps import L2NetMaps
 
 _MIDDLE = slice(16, 48)
@@ -38,7 +39,11 @@ class CSL2Net(nn.Module):
 
         Returns:
             (n, 256) before normalisation; the surround's first and last map, then the centre's.
+
+        Raises:
+            ValueError: patches have another size.
         """
+        check_side(patches, self.input_size)
         surround, *around = self.surround.raw(F.avg_pool2d(patches, 2))
         centre, *within = self.centre.raw(patches[:, :, _MIDDLE, _MIDDLE])
         return torch.cat([surround, centre], dim=1), *around, *within

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib.models.frn import FRN, TLU, Fused
+from lib.models.l2net import check_side
 
 DESCRIPTOR_LENGTH = 128
 # Added to each value before the descriptor is scaled to unit length (authors' code).
@@ -64,7 +65,11 @@ class HyNet(nn.Module):
         """Descriptors (n, 128) before normalisation, of grey patches (n, 1, 32, 32) of 0 to 255.
 
         The patches' offset matters to "hynet", which subtracts no mean; their scale matters to neither.
+
+        Raises:
+            ValueError: patches have another size.
         """
+        check_side(patches, self.input_size)
         maps = patches
         for layer in self.children():
             maps = layer(maps)

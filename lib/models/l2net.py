@@ -44,7 +44,12 @@ class L2Net(nn.Module):
                 nn.init.orthogonal_(layer.weight, gain=0.6)
 
     def raw(self, patches: Tensor) -> Tensor:
-        """Descriptors (n, 128) before normalisation, of grey patches (n, 1, 32, 32) on any scale."""
+        """Descriptors (n, 128) before normalisation, of grey patches (n, 1, 32, 32) on any scale.
+
+        Raises:
+            ValueError: patches have another size.
+        """
+        check_side(patches, self.input_size)
         return self.features(standardise(patches)).flatten(1)
 
     @staticmethod
@@ -55,6 +60,25 @@ class L2Net(nn.Module):
     def forward(self, patches: Tensor) -> Tensor:
         """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32) on any scale."""
         return self.normalise(self.raw(patches))
+
+
+def check_side(patches: Tensor, side: int) -> None:
+    """Refuse patches of another size than a network takes. Of larger ones, L2-Net's last layer would
+    give a vector for each place, longer than a descriptor.
+
+    Args:
+        patches: (n, 1, h, w).
+        side: px that h and w must be.
+
+    Raises:
+        ValueError: they are not.
+    """
+    if patches.shape[2:] != (side, side):
+        given = " by ".join(map(str, patches.shape[2:]))
+        raise ValueError(
+            f"the network takes patches of {side} by {side} px, got {given}: resize them, as "
+            "lib.features.networks.patch_descriptors does"
+        )
 
 
 def standardise(patches: Tensor) -> Tensor:

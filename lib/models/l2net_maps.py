@@ -9,7 +9,7 @@ far, kept in a buffer like the batch norms' running statistics.
 import torch
 from torch import Tensor
 
-from lib.models.l2net import L2Net, standardise
+from lib.models.l2net import L2Net, check_side, standardise
 
 
 class L2NetMaps(L2Net):
@@ -31,7 +31,11 @@ class L2NetMaps(L2Net):
         Returns:
             (n, 128) before normalisation; (n, c, 32, 32) after the first batch norm, before its ReLU;
             (n, 128, 1, 1) after the last batch norm, the descriptors again.
+
+        Raises:
+            ValueError: patches have another size.
         """
+        check_side(patches, self.input_size)
         if self.training:
             with torch.no_grad():
                 self.batches += 1

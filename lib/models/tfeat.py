@@ -8,7 +8,7 @@ HardTFeat is the same network trained with HardNet's loss, by HardNet's authors.
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.models.l2net import standardise
+from lib.models.l2net import check_side, standardise
 
 DESCRIPTOR_LENGTH = 128
 _MAP = 8  # side of the last map of a 32×32 patch: (32 - 6) / 2 - 5
@@ -41,7 +41,11 @@ class TFeat(nn.Module):
 
         The first layer scales each patch to zero mean and unit (biased) variance, so that 0 to 255 and
         0 to 1 give the same descriptor, except for the 1e-5 that it adds to the variance.
+
+        Raises:
+            ValueError: patches have another size.
         """
+        check_side(patches, self.input_size)
         return self.descr(self.features(patches).flatten(1))
 
     @staticmethod
@@ -66,5 +70,10 @@ class HardTFeat(nn.Module):
         self.classifier = nn.Sequential(nn.Dropout(0.1), last, nn.Tanh())
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32) on any scale."""
+        """Unit descriptors (n, 128) of grey patches (n, 1, 32, 32) on any scale.
+
+        Raises:
+            ValueError: patches have another size.
+        """
+        check_side(patches, self.input_size)
         return F.normalize(self.classifier(self.features(standardise(patches))).flatten(1), dim=1)
