@@ -145,6 +145,18 @@ def test_the_sequences_of_a_split_are_opened_in_its_order(release: Path) -> None
         open_sequences(release, ("v_one", "v_three"))
 
 
+def test_a_sequence_that_a_split_names_and_the_release_lacks_is_named(release: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=rf"sequence v_absent is missing: .* {release}/v_absent"):
+        open_sequences(release, ["v_absent"])
+
+
+def test_splits_are_read_with_the_mark_of_windows_editors(tmp_path: Path) -> None:
+    write_splits(tmp_path, {"a": Split("a", ("v_one",))})
+    file = tmp_path / "splits.json"
+    file.write_text(file.read_text(), encoding="utf-8-sig")
+    assert read_splits(tmp_path) == {"a": Split("a", ("v_one",))}
+
+
 def test_a_class_is_the_sixteen_patches_of_a_point(release: Path, tmp_path: Path) -> None:
     sequences = open_sequences(release, ("v_one", "i_two"))
     classes = read_classes(sequences, tmp_path / "cache", "a-train")

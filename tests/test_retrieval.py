@@ -75,6 +75,13 @@ def test_photographs_of_a_city_may_have_any_ending_that_a_places_may_have(city: 
     assert names == ["a.JPG", "b.jpeg", "c.png", "d.jpg", "e.jpg"]
 
 
+def test_ground_truth_is_read_with_the_mark_of_windows_editors(city: Path) -> None:
+    before = layout.read_city(city)
+    for file in (city / "gt_files").iterdir():
+        file.write_text(file.read_text(), encoding="utf-8-sig")
+    assert layout.read_city(city) == before
+
+
 @pytest.mark.parametrize("second", ["more/a.jpg", "images/a.png"])
 def test_two_photographs_of_one_name_are_refused_by_name(city: Path, second: str) -> None:
     (city / "more").mkdir()

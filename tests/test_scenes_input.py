@@ -118,6 +118,14 @@ def test_a_name_that_could_leave_its_folder_or_mark_up_a_page_is_refused(
     assert repr(name) in line
 
 
+def test_roles_are_read_with_the_mark_of_windows_editors(tmp_path: Path) -> None:
+    root = write_noise(tmp_path, "a", "b")
+    write_roles(root, {"a": ["a"], "b": ["b"]}, train_and_test=["b"], test=["a"])
+    file = root / "scenes.json"
+    file.write_text(file.read_text(), encoding="utf-8-sig")
+    assert read_places(root).train_and_test == ("b",)
+
+
 def test_a_scenes_folder_is_refused_by_name_where_it_could_mark_up_a_page(tmp_path: Path) -> None:
     write_noise(tmp_path, "a", "<b>")
     with pytest.raises(ValueError, match=f"{tmp_path}: rename '<b>'"):

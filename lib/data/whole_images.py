@@ -382,8 +382,9 @@ def read_city(root: Path) -> City:
     for path in files:
         name = path.name.removesuffix("_query.txt")
         lists = [path.with_name(f"{name}_{grade}.txt") for grade in GRADES]
-        graded = [frozenset(file.read_text().split()) for file in lists]
-        shown, *corners = path.read_text().split()
+        # With or without the mark that Windows' editors put first.
+        shown, *corners = path.read_text(encoding="utf-8-sig").split()
+        graded = [frozenset(file.read_text(encoding="utf-8-sig").split()) for file in lists]
         image = shown.removeprefix(PREFIXES["oxford5k"])
         if len(corners) != 4 or not {image}.union(*graded) <= images.keys():
             raise ValueError(f"{path} or its lists are cut short or name a photograph that is not there")

@@ -128,12 +128,14 @@ def read_sequence(folder: Path) -> Sequence:
     """Open a sequence; read the headers of its 16 images, but decode none.
 
     Raises:
-        FileNotFoundError: an image is missing; the message names it.
+        FileNotFoundError: the folder or an image is missing; the message names it.
         ValueError: the name has no prefix of a kind; a file is not an image, is not 65 px wide, or has a
             height that is no multiple of 65 or differs from the reference's.
     """
     if folder.name[:2] not in KINDS:
         raise ValueError(f"{folder}: the name says neither v_… nor i_…")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the sequence {folder.name} is missing: unpack it as {folder}")
     count = 0
     for file in FILES:
         path = folder / f"{file}.png"
@@ -250,9 +252,11 @@ def read_splits(folder: Path) -> dict[str, Split]:
     if file is None:
         raise FileNotFoundError(f"{folder / SPLITS} is missing: it is in python/utils of the benchmark")
     try:
+        # With or without the mark that Windows' editors put first.
+        text = file.read_text(encoding="utf-8-sig")
         splits = {
             name: Split(name, tuple(entry["test"]), tuple(entry.get("train", ())))
-            for name, entry in json.loads(file.read_text(encoding="utf-8")).items()
+            for name, entry in json.loads(text).items()
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{file} is no file of splits: take the file again ({error!r})") from error

@@ -115,7 +115,9 @@ def read_roles(file: Path) -> dict:
     Raises:
         ValueError: the file is no JSON in UTF-8, or a key repeats: JSON's reader would keep the last.
     """
-    return json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_named_once)
+    # With or without the mark that Windows' editors put first.
+    text = file.read_text(encoding="utf-8-sig")
+    return json.loads(text, object_pairs_hook=_named_once)
 
 
 def _named_once(items: list[tuple[str, object]]) -> dict[str, object]:
