@@ -14,6 +14,8 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike
 
+from lib.data.scenes.sets import WIDE
+
 CONFIDENCE = 0.95
 # Chance to find an effect, at which a number of places counts as enough.
 POWER = 0.8
@@ -110,14 +112,19 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
 
     Args:
         a: (n,) runs, two or more; or (n, c), columns of runs that are compared each for itself.
-        b: (m,) or (m, c).
+        b: (m,) or (m, c), m two or more.
 
     Returns:
         A = P(a > b) + P(a = b) / 2 over all pairs of runs, and the two ends of Newcombe's interval
         (2006, method 5), each a number, or (c,). The interval is wide even where the runs separate
         completely; a bootstrap of the runs has no width there. All are NaN where a run is.
+
+    Raises:
+        ValueError: there are fewer than two runs of `a` or `b`.
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
+    if min(len(a), len(b)) < 2:
+        raise ValueError(f"give two or more runs of each method, got {len(a)} and {len(b)}")
     higher = a[:, None] > b
     equal = a[:, None] == b
     value = (higher + 0.5 * equal).mean(axis=(0, 1))
@@ -190,11 +197,20 @@ def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
 
     Args:
         compared: one row per comparison, with "lower_mean", "lower_std", "higher_mean" and "higher_std".
-        runs: number of runs of each method.
+        runs: number of runs of each method, two or more.
+
+    Returns:
+        One a comparison; NaN where runs have no spread, in units of which there is no effect.
+
+    Raises:
+        ValueError: there are fewer than two runs, which have no standard deviation.
     """
+    if runs < 2:
+        raise ValueError(f"a standard deviation needs two or more runs of each method, got {runs}")
     pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
     few = 1 - 3 / (4 * (2 * runs - 2) - 1)
-    return (few * (compared["higher_mean"] - compared["lower_mean"]) / pooled).rename("effect")
+    apart = compared["higher_mean"] - compared["lower_mean"]
+    return (few * apart / pooled.where(pooled > 0)).rename("effect")
 
 
 def effect_by_place(cells: pd.DataFrame) -> pd.Series:
@@ -221,19 +237,28 @@ def student_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple
 def jackknife(cells: pd.DataFrame) -> tuple[float, float]:
     """Compute a 95% interval of the mean effect at other places, by leaving out one place at a time.
 
-    A place is left out as the one to train on and the one to test on at once. The interval of
-    `effect_by_place` takes the test places for given: effects that depend on the test place are the same
-    for all its values. Here they count (Quenouille, 1956; Tukey, 1958).
+    A place is left out as the one to train on and the one to test on at once, with its wide pairs, which
+    are of the same patches ("castle-wide" of "castle"). The interval of `effect_by_place` takes the test
+    places for given: effects that depend on the test place are the same for all its values. Here they
+    count (Quenouille, 1956; Tukey, 1958).
 
     Args:
         cells: as in `effect_by_place`; two train places at least.
+
+    Raises:
+        ValueError: a place's name begins or ends with a blank, so that it would not be known for the
+            same in rows and columns.
     """
+    for name in (*cells.index, *cells.columns):
+        if name != name.strip():
+            raise ValueError(f"the place {name!r} begins or ends with a blank: take it away")
     places = effect_by_place(cells).index
+    tested = cells.columns.str.removesuffix(WIDE)
     n = len(places)
     mean = effect_by_place(cells).mean()
     without = []
     for place in places:
-        others = cells.drop(index=place).drop(columns=place, errors="ignore")
+        others = cells.loc[cells.index != place, tested != place]
         without.append(effect_by_place(others).mean())
     pseudo = n * mean - (n - 1) * np.array(without)
     low, high = student_interval(pseudo)

@@ -74,6 +74,20 @@ def test_an_effect_of_one_standard_deviation_is_corrected_for_few_runs() -> None
     assert effect_sizes(pd.DataFrame(compared))[0] == pytest.approx(1 - 3 / 31)
 
 
+def test_runs_without_a_spread_have_no_effect_in_units_of_it() -> None:
+    compared = {"lower_mean": [1.0, 1.0], "lower_std": 0.0, "higher_mean": [1.0, 2.0], "higher_std": 0.0}
+    assert effect_sizes(pd.DataFrame(compared)).isna().all()
+
+
+def test_single_runs_have_no_effect_size() -> None:
+    compared = {"lower_mean": [1.0], "lower_std": [0.5], "higher_mean": [1.5], "higher_std": [0.5]}
+    with pytest.raises(ValueError, match="two or more runs of each method, got 1"):
+        effect_sizes(pd.DataFrame(compared), runs=1)
+    for a, b in (([1], [2]), ([1, 2], [3]), ([], [1, 2])):
+        with pytest.raises(ValueError, match=f"got {len(a)} and {len(b)}"):
+            vargha_delaney(a, b)
+
+
 # Holm's correction
 
 
@@ -203,6 +217,20 @@ def test_where_the_test_place_does_not_count_the_jackknife_is_students_interval(
     cells = drawn_cells(np.random.default_rng(0), train=1, test=0, cell=0)
     interval = scipy.stats.ttest_1samp(effect_by_place(cells), 0).confidence_interval()
     assert jackknife(cells) == pytest.approx((interval.low, interval.high))
+
+
+def test_the_jackknife_leaves_out_a_places_wide_pairs_with_the_place():
+    cells = drawn_cells(np.random.default_rng(0), train=0.2, test=1, cell=0.2, further=0)
+    assert jackknife(cells.add_suffix("-wide")) == pytest.approx(jackknife(cells))
+    # Each place's two kinds of pairs have one effect, and so count as one.
+    both = pd.concat([cells, cells.add_suffix("-wide")], axis=1)
+    assert jackknife(both) == pytest.approx(jackknife(cells))
+
+
+def test_the_jackknife_takes_no_place_for_another_because_of_a_blank():
+    cells = drawn_cells(np.random.default_rng(0), train=0.2, test=1, cell=0.2, further=0)
+    with pytest.raises(ValueError, match="the place 'p0 ' begins or ends with a blank"):
+        jackknife(cells.rename(columns={"p0": "p0 "}))
 
 
 def test_of_other_test_places_only_the_jackknife_speaks():
