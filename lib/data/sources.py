@@ -37,7 +37,7 @@ _OF_PHOTOGRAPHS = (_AFFINE, "w1bs")
 _OF_PLACES = ("eth", "imc", "landmarks")
 KINDS = (*_OF_PHOTOGRAPHS, *_OF_PLACES)
 # Bytes. A digest of released whole images covers the content of files up to this size; of larger files,
-# which are taken for images, it covers only the size.
+# which are taken for images, it covers only the size where they are compressed.
 _SMALLEST_IMAGE = 100_000
 _WHOLE_IMAGES = "lib.data.whole_images"
 # Separator of the names in a union's name, and the HPatches split whose training set joins the union.
