@@ -14,7 +14,7 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike
 
-from lib.data.scenes.sets import WIDE
+from lib.data.scenes.sets import place_of
 
 CONFIDENCE = 0.95
 # Chance to find an effect, at which a number of places counts as enough.
@@ -237,10 +237,10 @@ def student_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple
 def jackknife(cells: pd.DataFrame) -> tuple[float, float]:
     """Compute a 95% interval of the mean effect at other places, by leaving out one place at a time.
 
-    A place is left out as the one to train on and the one to test on at once, with its wide pairs, which
-    are of the same patches ("castle-wide" of "castle"). The interval of `effect_by_place` takes the test
-    places for given: effects that depend on the test place are the same for all its values. Here they
-    count (Quenouille, 1956; Tukey, 1958).
+    A place is left out as the one to train on and the one to test on at once, with its wide pairs and
+    its photographs ("castle-wide" and "castle-images" of "castle"). The interval of `effect_by_place`
+    takes the test places for given: effects that depend on the test place are the same for all its
+    values. Here they count (Quenouille, 1956; Tukey, 1958).
 
     Args:
         cells: as in `effect_by_place`; two train places at least.
@@ -253,7 +253,7 @@ def jackknife(cells: pd.DataFrame) -> tuple[float, float]:
         if name != name.strip():
             raise ValueError(f"the place {name!r} begins or ends with a blank: take it away")
     places = effect_by_place(cells).index
-    tested = cells.columns.str.removesuffix(WIDE)
+    tested = cells.columns.map(place_of)
     n = len(places)
     mean = effect_by_place(cells).mean()
     without = []

@@ -219,11 +219,12 @@ def test_where_the_test_place_does_not_count_the_jackknife_is_students_interval(
     assert jackknife(cells) == pytest.approx((interval.low, interval.high))
 
 
-def test_the_jackknife_leaves_out_a_places_wide_pairs_with_the_place():
+@pytest.mark.parametrize("kind", ["-wide", "-images"])
+def test_the_jackknife_leaves_out_all_sets_of_a_place_with_the_place(kind):
     cells = drawn_cells(np.random.default_rng(0), train=0.2, test=1, cell=0.2, further=0)
-    assert jackknife(cells.add_suffix("-wide")) == pytest.approx(jackknife(cells))
-    # Each place's two kinds of pairs have one effect, and so count as one.
-    both = pd.concat([cells, cells.add_suffix("-wide")], axis=1)
+    assert jackknife(cells.add_suffix(kind)) == pytest.approx(jackknife(cells))
+    # Each place's two sets have one effect, and so count as one.
+    both = pd.concat([cells, cells.add_suffix(kind)], axis=1)
     assert jackknife(both) == pytest.approx(jackknife(cells))
 
 

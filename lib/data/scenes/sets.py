@@ -9,6 +9,7 @@ cheap.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -232,6 +233,12 @@ class SceneSets:
         folder = self.folder / f"shared-{made_of}"
         make_checked(folder, "shared", measure)
         return json.loads((folder / SHARED).read_text())["matches"]
+
+
+def place_of(name: str) -> str:
+    """Return the place that a set is of: "castle" of "castle-wide", "castle-wide-3px" and
+    "castle-images"."""
+    return re.sub(rf"({IMAGES_OF}|{WIDE})?(-[\d.]+px)?$", "", name, count=1)
 
 
 def _rows_of(scene: str, rows: list) -> list:
