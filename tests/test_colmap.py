@@ -41,3 +41,35 @@ def test_points_triangulated_from_known_poses_are_accurate(
     for point in model.points3D.values():
         index = point.track.elements[0].point2D_idx
         np.testing.assert_allclose(point.xyz, world[index], atol=1e-3)
+
+
+def test_matches_are_verified_anew_once_they_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "database.db"
+    options = pycolmap.SyntheticDatasetOptions(
+        num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=3, num_points3D=100
+    )
+    with pycolmap.Database.open(path) as database:
+        pycolmap.synthesize_dataset(options, database)
+        database.clear_two_view_geometries()
+    colmap.verify(path)
+    first = inliers(path)
+    colmap.verify(path)
+    assert inliers(path) == first
+    with pycolmap.Database.open(path) as database:
+        fewer = database.read_matches(1, 2)[::2]
+        database.delete_matches(1, 2)
+        database.write_matches(1, 2, fewer)
+        database.delete_matches(1, 3)
+    colmap.verify(path)
+    assert inliers(path)[1, 2] == sorted(fewer.tolist())
+    assert (1, 3) not in inliers(path)
+    assert inliers(path)[2, 3] == first[2, 3]
+
+
+def inliers(path: Path) -> dict[tuple[int, int], list[list[int]]]:
+    """Return the verified matches of a database by pair of images."""
+    with pycolmap.Database.open(path) as database:
+        pairs, geometries = database.read_two_view_geometries()
+    numbers = [pycolmap.pair_id_to_image_pair(pair) for pair in pairs]
+    matches = [sorted(geometry.inlier_matches.tolist()) for geometry in geometries]
+    return {tuple(sorted(pair)): rows for pair, rows in zip(numbers, matches, strict=True)}

@@ -82,6 +82,7 @@ def test_features_have_hlocs_layout(images: Path, out: Path) -> None:
             np.testing.assert_allclose(group["descriptors"], expected.descriptors.T, atol=1e-6)
             np.testing.assert_array_equal(group["scores"], expected.scores)
             assert tuple(group["image_size"]) == expected.size
+            assert group["keypoints"].attrs["uncertainty"] == 1
 
 
 def test_matches_have_hlocs_layout(out: Path) -> None:
@@ -138,6 +139,8 @@ def test_keypoints_are_in_pixels_of_the_image_before_reduction(
     with h5py.File(out / "features.h5") as file:
         positions = file["large.jpg"]["keypoints"][()]
         assert tuple(file["large.jpg"]["image_size"]) == (720, 720)
+        # As hloc has it: one px of the image that the detector saw.
+        assert file["large.jpg"]["keypoints"].attrs["uncertainty"] == 3
     reduced = describe(texture(size=240), FEW, find("sift")).position
     distances = np.linalg.norm(positions[:, None] - (3 * reduced + 1), axis=2).min(axis=1)
     assert np.median(distances) < 1

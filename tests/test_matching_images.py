@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms
 from PIL.TiffImagePlugin import AppendingTiffWriter
 
-from lib.data.images import read_grey
+from lib.data.images import decode_grey, read_grey
 
 GREY = np.random.default_rng(0).integers(0, 256, (40, 60)).astype(np.uint8)
 
@@ -34,6 +36,89 @@ def test_colour_of_sixteen_bits_is_read_as_grey_of_eight(tmp_path: Path) -> None
     cv2.imwrite(str(tmp_path / "a.png"), colour)
     expected = cv2.cvtColor((colour / 257).astype(np.float32), cv2.COLOR_BGR2GRAY)
     assert np.abs(read_grey(tmp_path / "a.png") - expected).max() < 2
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    """Return a chunk of a PNG."""
+    body = kind + content
+    return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+# Chunks that say which light a PNG's colours stand for.
+GAMMA = chunk(b"gAMA", struct.pack(">I", 45455))
+SRGB = chunk(b"sRGB", b"\0")
+PRIMARIES = chunk(b"cHRM", struct.pack(">8I", 31270, 32900, 64000, 33000, 15000, 6000, 30000, 60000))
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+LIGHTS = {
+    "gAMA": GAMMA,
+    "sRGB": SRGB,
+    "gAMA and sRGB": SRGB + GAMMA,
+    "gAMA and cHRM": GAMMA + PRIMARIES,
+    "iCCP and gAMA": chunk(b"iCCP", b"sRGB\0\0" + zlib.compress(PROFILE)) + GAMMA,
+}
+COLOURS = np.random.default_rng(2).integers(0, 256, (40, 60, 3)).astype(np.uint8)
+
+
+def marked(path: Path, chunks: bytes) -> Path:
+    """Put chunks behind the header of a PNG."""
+    content, end = path.read_bytes(), 33
+    path.write_bytes(content[:end] + chunks + content[end:])
+    return path
+
+
+def luma(colours: np.ndarray) -> np.ndarray:
+    return colours @ [0.299, 0.587, 0.114]
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P"])
+def test_the_grey_of_a_png_is_its_luma_whatever_light_its_colours_stand_for(
+    tmp_path: Path, mode: str, light: str
+) -> None:
+    image = Image.fromarray(COLOURS).convert(mode)
+    stored = np.asarray(image.convert("RGB"))
+    plain = read_grey(saved(tmp_path, "a.png", image))
+    assert np.abs(plain - luma(stored)).max() < 1.5
+    np.testing.assert_array_equal(read_grey(marked(tmp_path / "a.png", LIGHTS[light])), plain)
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+def test_the_grey_of_sixteen_bits_is_luma_whatever_light_its_colours_stand_for(
+    tmp_path: Path, light: str
+) -> None:
+    cv2.imwrite(str(tmp_path / "a.png"), COLOURS[..., ::-1].astype(np.uint16) * 257)
+    grey = read_grey(marked(tmp_path / "a.png", LIGHTS[light]))
+    assert np.abs(grey - luma(COLOURS)).max() < 1.5
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+def test_the_grey_of_an_animations_first_frame_is_luma(tmp_path: Path, light: str) -> None:
+    first, second = Image.fromarray(COLOURS), Image.fromarray(255 - COLOURS)
+    path = saved(tmp_path, "a.png", first, save_all=True, append_images=[second])
+    assert np.abs(read_grey(marked(path, LIGHTS[light])) - luma(COLOURS)).max() < 1.5
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.bmp", "a.tif", "a.ppm"])
+def test_the_grey_of_a_colour_is_its_luma_in_all_formats(tmp_path: Path, name: str) -> None:
+    path = saved(tmp_path, name, Image.fromarray(COLOURS))
+    assert np.abs(read_grey(path) - luma(COLOURS)).max() < 1.5
+
+
+def test_a_png_that_ends_within_any_of_its_chunks_is_refused(tmp_path: Path) -> None:
+    path = marked(saved(tmp_path, "a.png", Image.fromarray(COLOURS)), PRIMARIES + GAMMA)
+    content = path.read_bytes()
+    for end in (*range(33 + len(PRIMARIES + GAMMA) + 12), len(content) // 2):
+        path.write_bytes(content[:end])
+        with pytest.raises(ValueError, match=r"a\.png is cut short"):
+            read_grey(path)
+
+
+def test_opencv_gets_no_pixel_of_a_png_that_ends_before_them(tmp_path: Path) -> None:
+    path = marked(saved(tmp_path, "a.png", Image.fromarray(COLOURS)), PRIMARIES + GAMMA)
+    content = path.read_bytes()
+    for end in range(33 + len(PRIMARIES + GAMMA) + 8):
+        path.write_bytes(content[:end])
+        assert decode_grey(path) is None
 
 
 def test_data_in_the_low_bits_of_sixteen_alone_is_refused(tmp_path: Path) -> None:

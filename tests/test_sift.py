@@ -42,6 +42,15 @@ def test_descriptors_are_finite_non_negative_and_of_unit_length(root, smoothing)
     np.testing.assert_allclose(descriptors.norm(dim=1), 1, atol=1e-4)
 
 
+@SMOOTHINGS
+@BOTH
+def test_patches_of_0_to_1_have_the_descriptors_of_those_of_0_to_255(root, smoothing):
+    model, batch = handcrafted.Sift(root=root, smoothing=smoothing), patches(5, 4)
+    # Faint ones too, and those of one grey value.
+    batch = torch.cat([batch, 100 + batch / 100, torch.full((1, 1, 32, 32), 80.0)])
+    np.testing.assert_allclose(model(batch / 255), model(batch), atol=1e-4)
+
+
 @given(value=st.integers(0, 255))
 @settings(max_examples=10)
 @SMOOTHINGS

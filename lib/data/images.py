@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -26,6 +27,9 @@ _REDUCED = 1
 _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
 TRANSPOSED, MIRRORED, FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
+_PNG = b"\x89PNG\r\n\x1a\n"
+# Types of a PNG's chunks that say which light its colours stand for.
+_LIGHT = (b"cHRM", b"gAMA", b"iCCP", b"sRGB")
 # EXIF's focal lengths, in mm, by names for messages. A digital zoom changes the second only.
 FOCAL_LENGTHS = {
     ExifTags.Base.FocalLength: "focal length",
@@ -121,13 +125,29 @@ def stated_focal_lengths(path: Path) -> dict[int, float]:
 def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
     """Decode a file with OpenCV to (H, W) uint8 grey values; return None if OpenCV cannot.
 
+    The grey of a colour is its luma, 0.299 R + 0.587 G + 0.114 B of the stored values, in every format.
+
     Args:
         path: the file.
         flags: OpenCV's flags; 0 is IMREAD_GRAYSCALE.
     """
     # np.fromfile turns a Ctrl-C that arrives while it looks at `path` into a SystemError.
-    data = np.frombuffer(path.read_bytes(), np.uint8)
+    content = path.read_bytes()
+    if content.startswith(_PNG):
+        # Where a PNG has such a chunk, libpng averages the light, which is tens of grey values off luma.
+        content = _PNG + b"".join(chunk for kind, chunk in _png_chunks(content) if kind not in _LIGHT)
+    data = np.frombuffer(content, np.uint8)
     return cv2.imdecode(data, flags) if len(data) else None
+
+
+def _png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the type and all bytes of each chunk of a PNG; the last one may be cut short."""
+    begin = len(_PNG)
+    while begin < len(content):
+        # The data's length, the type, the data and a CRC, all but the data of 4 bytes.
+        end = begin + 12 + int.from_bytes(content[begin : begin + 4], "big")
+        yield content[begin + 4 : begin + 8], content[begin:end]
+        begin = end
 
 
 def write_image(path: Path, image: np.ndarray) -> None:

@@ -1,10 +1,11 @@
 """Features and matches as files of hloc and in COLMAP's database, and sparse models.
 
 hloc (Hierarchical-Localization, Sarlin et al., CVPR 2019) uses HDF5 files. ``features.h5`` has a group
-per image, under its name: ``keypoints`` (N, 2), with the first pixel's centre at 0, 0; ``descriptors``
-(k, N); ``scores`` (N,); ``image_size`` (2,), width and height. ``matches.h5`` has a group per pair,
-``NAME0/NAME1``, where slashes in names become dashes: ``matches0`` (N0,), the other image's keypoint or
--1, and ``matching_scores0`` (N0,), larger for better. ``pairs.txt`` names two images per line.
+per image, under its name: ``keypoints`` (N, 2), with the first pixel's centre at 0, 0, and with the
+attribute ``uncertainty``, px; ``descriptors`` (k, N); ``scores`` (N,); ``image_size`` (2,), width and
+height. ``matches.h5`` has a group per pair, ``NAME0/NAME1``, where slashes in names become dashes:
+``matches0`` (N0,), the other image's keypoint or -1, and ``matching_scores0`` (N0,), larger for better.
+``pairs.txt`` names two images per line.
 Numbers by keypoint have 32 bits; hloc itself writes 16.
 """
 
@@ -27,6 +28,9 @@ from lib.files import ended_cleanly, replacing, write_bytes
 
 FEATURES, MATCHES, PAIRS = "features.h5", "matches.h5", "pairs.txt"
 Pairs = Sequence[tuple[str, str]]
+# Uncertainty of a detected position in hloc's files, px of the image that the detector saw: 1 for DoG
+# and for every detector that states none.
+_NOISE = 1.0
 # Attribute of descriptors that tells whether they are bits; hloc ignores it.
 _BITS = "bits"
 # Formats that COLMAP is known to read; others are tested by decoding the file.
@@ -41,14 +45,22 @@ _WITHOUT_DEPTH = (
 _PLAUSIBLE = (0.25, 10.0)
 
 
-def write_features(file: h5py.File, name: str, features: Features) -> None:
-    """Write an image's features; bits become k numbers ±1/√k, whose products order as Hamming's do."""
+def write_features(file: h5py.File, name: str, features: Features, reduction: float = 1.0) -> None:
+    """Write an image's features; bits become k numbers ±1/√k, whose products order as Hamming's do.
+
+    Args:
+        file: to write to.
+        name: of the image.
+        features: at positions in the whole image.
+        reduction: px of the whole image per px of the one that the detector saw.
+    """
     group, descriptors = file.create_group(name), features.descriptors
     packed = descriptors.dtype == np.uint8
     if packed:
         bits = np.unpackbits(descriptors, axis=1).astype(np.float32)
         descriptors = (2 * bits - 1) / np.sqrt(np.float32(bits.shape[1]))
     group["keypoints"] = features.position
+    group["keypoints"].attrs["uncertainty"] = _NOISE * reduction
     group["descriptors"] = descriptors.T
     group["descriptors"].attrs[_BITS] = packed
     group["scores"] = features.scores
@@ -250,7 +262,7 @@ def sparse_models(
     """Verify the matches of a database and build models, each in a folder.
 
     Args:
-        database: with unverified matches; verified ones are added to it.
+        database: with matches, of which all are verified, and verified ones replaced.
         images: the folder of the images, from which points take their colours.
         out: gets the models as folders 0, 1, …; made only if there is a model.
         keep_cameras: whether cameras stay as the database has them, because they are known.

@@ -361,7 +361,7 @@ def _write_features(
     images: Path,
     out: Path,
     digests: Mapping[str, str],
-    describe_file: Callable[[Path], Features],
+    describe_file: Callable[[Path], tuple[Features, float]],
     log: Callable[[str], None],
 ) -> dict[str, str]:
     """Write the features file of all images; return by name the faults of images without features."""
@@ -373,7 +373,7 @@ def _write_features(
                 log(f"{set_aside(part)} was damaged: {name} is described anew")
             if not part.exists():
                 with h5py.File(content := io.BytesIO(), "w") as file:
-                    files.write_features(file, name, describe_file(images / name))
+                    files.write_features(file, name, *describe_file(images / name))
                 write_bytes(part, hashlib.sha256(content.getvalue()).digest() + content.getvalue())
             parts[name] = part
         except ValueError as error:
@@ -393,8 +393,11 @@ def _kept(part: Path) -> bytes | None:
     return features if hashlib.sha256(features).digest() == digest else None
 
 
-def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], Features]) -> Features:
-    """Describe an image upright; return its features at positions in the stored pixels.
+def _features(
+    path: Path, longest_side: int, describing: Callable[[np.ndarray], Features]
+) -> tuple[Features, float]:
+    """Describe an image upright; return its features at positions in the stored pixels, and how many of
+    these, by the mean of both axes, one pixel is of the image that was described.
 
     Raises:
         ValueError: as `read_grey`; or the image is too small once reduced, or has no keypoints, e.g.
@@ -421,8 +424,10 @@ def _features(path: Path, longest_side: int, describing: Callable[[np.ndarray], 
         size, maps = size[::-1], maps[:, ::-1]
     # The first pixel's centre is at 0, 0.
     half = np.array([0.0, 0.0, 0.5])
-    maps = (maps + half) * np.divide(image.size, size)[:, None] - half
-    return replace(described, maps=maps.astype(np.float32), size=image.size)
+    reductions = np.divide(image.size, size)
+    maps = (maps + half) * reductions[:, None] - half
+    features = replace(described, maps=maps.astype(np.float32), size=image.size)
+    return features, float(reductions.mean())
 
 
 def _write_matches(out: Path, pairs: Pairs, settings: Settings) -> None:

@@ -48,8 +48,8 @@ class Sift(nn.Module):
         self.sift = SIFTDescriptor(patch_size=self.input_size, rootsift=root).requires_grad_(False)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Descriptors (n, 128) of grey patches (n, 1, 32, 32), 0 to 255."""
-        images = patches / 255
+        """Descriptors (n, 128) of grey patches (n, 1, 32, 32), 0 to 255 or 0 to 1."""
+        images = grey_values(patches) / 255
         if self.sigma:
             size = 2 * math.ceil(4 * self.sigma) + 1
             images = gaussian_blur2d(images, (size, size), (self.sigma, self.sigma))
@@ -82,22 +82,28 @@ class Orb(nn.Module):
         return describe_by_opencv(self.orb, self.keypoint, patches)
 
 
+def grey_values(patches: Tensor) -> Tensor:
+    """Return patches of 0 to 255 as they are, and those of 0 to 1, as kornia cuts them, times 255.
+
+    The latter are told by the highest value of all: 1 or, if their image was resized, up to `OVERSHOT`.
+    """
+    if patches.is_floating_point() and patches.numel() and patches.amax() <= OVERSHOT:
+        return 255 * patches
+    return patches
+
+
 def describe_by_opencv(extractor: cv2.Feature2D, keypoint: cv2.KeyPoint, patches: Tensor) -> Tensor:
     """Describe patches by a descriptor of OpenCV, each at the same keypoint.
 
     Args:
         extractor: of k numbers, or of k bits packed in bytes.
         keypoint: whose window is described, px of the patch.
-        patches: (n, 1, S, S) grey, 0 to 255; or 0 to 1, as kornia cuts them, which are told by their
-            highest value: 1 or, if their image was resized, up to `OVERSHOT`.
+        patches: (n, 1, S, S) grey, 0 to 255 or 0 to 1, as `grey_values` takes them.
 
     Returns:
         (n, k) float32, or bits (n, k), bool; on the CPU.
     """
-    grey = patches[:, 0]
-    if grey.is_floating_point() and grey.numel() and grey.amax() <= OVERSHOT:
-        grey = 255 * grey
-    images = grey.round().clamp(0, 255).byte().cpu().numpy()
+    images = grey_values(patches)[:, 0].round().clamp(0, 255).byte().cpu().numpy()
     is_binary = extractor.descriptorType() == cv2.CV_8U
     none = np.empty((0, extractor.descriptorSize()), np.uint8 if is_binary else np.float32)
     rows = np.concatenate([none, *(extractor.compute(image, [keypoint])[1] for image in images)])

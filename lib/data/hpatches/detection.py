@@ -14,7 +14,7 @@ of which are found in Oxford's graf with a correlation above 0.995:
 - Clusters are connected by pairs of overlapping regions of 5 scales. Of clusters of two to four, 92 to
   95% keep the first in the order of detector, scale, x and y, hence Hessian rather than Harris.
 
-With this, and DoG with VLFeat's threshold, which the sample does not show well, graf gives 1 152 patches
+With this, and DoG with VLFeat's threshold, which the sample does not show well, graf gives 1 154 patches
 and v_churchill and v_wormhole 1 235 and 1 101; the release has 1 123, 1 241 and 1 097. Nothing but DoG
 was chosen with these two in sight: without it they give 971 and 1 013. Of the release's regions in graf,
 77% have one of ours within one scale and half an octave, 74% within a quarter of a scale and 7%. Which

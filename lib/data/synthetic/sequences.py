@@ -16,7 +16,7 @@ easy, hard and tough with at most 200 patches per sequence, by the current build
     here, illumination    78.4  40.4  20.3   mean 46.4
     v_churchill           83.6  45.7  24.8   mean 51.4
     v_wormhole            68.7  40.4  18.1   mean 42.4
-    Oxford's graf         60.5  26.5  11.6   mean 32.8
+    Oxford's graf         67.0  32.7  13.1   mean 37.6
 
 The packaged photographs are small: a sequence has 147 to 1 935 detections and 29 to 200 patches.
 Matching is easier with fewer patches.

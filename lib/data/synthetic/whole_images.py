@@ -10,7 +10,7 @@ The difficulty was set by looking at the images and by SIFT's score (kornia's), 
 this study was measured on them. In percent, by Mikolajczyk's protocol for descriptors, on the packaged
 photographs, with Oxford's graf for comparison:
 
-    blur 27, light 36, compression 24, zoom and rotation 24, viewpoint 29; graf 23
+    blur 27, light 36, compression 24, zoom and rotation 24, viewpoint 29; graf 22
 
 **W1BS**: geometry and illumination, which can be simulated. A pair is the first and the last image of a
 homography sequence as `lib.data.synthetic.sequences` makes it of a photograph: the last is seen at the
