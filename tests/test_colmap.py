@@ -66,6 +66,20 @@ def test_matches_are_verified_anew_once_they_are_replaced(tmp_path: Path) -> Non
     assert inliers(path)[2, 3] == first[2, 3]
 
 
+def test_a_database_of_verified_matches_alone_keeps_them(tmp_path: Path) -> None:
+    path = tmp_path / "database.db"
+    options = pycolmap.SyntheticDatasetOptions(
+        num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=3, num_points3D=100
+    )
+    with pycolmap.Database.open(path) as database:
+        pycolmap.synthesize_dataset(options, database)
+        database.clear_matches()
+    before = inliers(path)
+    colmap.verify(path)
+    assert before
+    assert inliers(path) == before
+
+
 def inliers(path: Path) -> dict[tuple[int, int], list[list[int]]]:
     """Return the verified matches of a database by pair of images."""
     with pycolmap.Database.open(path) as database:

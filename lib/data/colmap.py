@@ -127,12 +127,14 @@ def mapped_photographs(images: Path, names: Sequence[str], work: Path) -> pycolm
 def verify(database: Path) -> None:
     """Verify all matches of a database by two-view geometry, in place and anew.
 
-    What it holds of an earlier verification is left out, for the matches may have been replaced since.
+    What it holds of an earlier verification is left out, for the matches may have been replaced since. A
+    database that holds verified matches alone stays as it is.
     """
     pycolmap.set_random_seed(0)
     with pycolmap.Database.open(database) as opened:
         # COLMAP passes over pairs that have a geometry.
-        opened.clear_two_view_geometries()
+        if opened.num_matches():
+            opened.clear_two_view_geometries()
     # Batches of a hundred pairs, because Ctrl-C waits for the end of a batch.
     pairing = pycolmap.ExistingMatchedPairingOptions(batch_size=100)
     pycolmap.geometric_verification(
