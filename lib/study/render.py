@@ -49,7 +49,7 @@ FIGURES = {
     "study/grades": "What each paper's method changes against the method that it starts from.",
     "together/methods": "Each method against HardNet+ with the same optimiser.",
     "together/duration": "FPR95 after short training and four times as long, with each optimiser.",
-    "adasample/ablation": "From HardNet+* to AdaSample+*, one choice at a time.",
+    "adasample/ablation": "Each step from HardNet to AdaSample, with and without generated positives.",
     "together/places": "The order of the methods at one place and in smaller studies, against places.",
     "study/detectable": "The gains that the papers print, and what five seeds or eight places find.",
 }
