@@ -43,13 +43,20 @@ def test_points_triangulated_from_known_poses_are_accurate(
         np.testing.assert_allclose(point.xyz, world[index], atol=1e-3)
 
 
-def test_matches_are_verified_anew_once_they_are_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "database.db"
+def synthesized(folder: Path) -> Path:
+    """Write a database of three images of 100 points, with raw and verified matches."""
+    path = folder / "database.db"
     options = pycolmap.SyntheticDatasetOptions(
         num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=3, num_points3D=100
     )
     with pycolmap.Database.open(path) as database:
         pycolmap.synthesize_dataset(options, database)
+    return path
+
+
+def test_matches_are_verified_anew_once_they_are_replaced(tmp_path: Path) -> None:
+    path = synthesized(tmp_path)
+    with pycolmap.Database.open(path) as database:
         database.clear_two_view_geometries()
     colmap.verify(path)
     first = inliers(path)
@@ -67,12 +74,8 @@ def test_matches_are_verified_anew_once_they_are_replaced(tmp_path: Path) -> Non
 
 
 def test_a_database_of_verified_matches_alone_keeps_them(tmp_path: Path) -> None:
-    path = tmp_path / "database.db"
-    options = pycolmap.SyntheticDatasetOptions(
-        num_rigs=1, num_cameras_per_rig=1, num_frames_per_rig=3, num_points3D=100
-    )
+    path = synthesized(tmp_path)
     with pycolmap.Database.open(path) as database:
-        pycolmap.synthesize_dataset(options, database)
         database.clear_matches()
     before = inliers(path)
     colmap.verify(path)
