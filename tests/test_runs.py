@@ -352,6 +352,8 @@ def test_fpr95_counts_on_places_where_hardtfeat_makes_mistakes() -> None:
     runs = pd.DataFrame({"test": tests, "measure": measures, "value": 1.0})
     kept = open_study().counted(runs)
     assert kept["test"].tolist() == ["poitiers-wide", "gustav", "poitiers-images", "banana"]
+    places = open_study("", "half", "places")
+    assert set(places.places) - set(places.counted_places) == {"poitiers", "mirebeau", "sakharov"}
 
 
 def test_runs_on_photographs_that_are_not_here_say_what_to_do() -> None:

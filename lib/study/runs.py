@@ -187,6 +187,14 @@ class Study:
         return self.places if self.profile.by_place else self.places[: self.profile.grid_sets]
 
     @property
+    def counted_places(self) -> tuple[str, ...]:
+        """Those of `places` on which FPR95 of random pairs counts (`counted`), for a table that tests on
+        the places it trains on."""
+        rule = _counting_rule()
+        left_out = rule.index[rule["counts random"] == "no"]
+        return tuple(place for place in self.places if place not in left_out)
+
+    @property
     def tests(self) -> tuple[str, ...]:
         """`places`, then the places that are only tested on."""
         return self.source.tested
@@ -219,7 +227,7 @@ class Study:
         Which places these are was recorded before anything was trained there
         (``results/reference/places/counted.csv``), for random and for wide pairs.
         """
-        rule = pd.read_csv(REFERENCE / "places" / "counted.csv", index_col="place")
+        rule = _counting_rule()
         left_out = [
             *rule.index[rule["counts random"] == "no"],
             *(rule.index[rule["counts wide"] == "no"] + WIDE),
@@ -653,6 +661,11 @@ class Study:
             return None
         stem = f"{self.name}_{name}" if name else self.name
         return self.results / kind / stem
+
+
+def _counting_rule() -> pd.DataFrame:
+    """Return, by place, whether its FPR95 counts ("yes" or "no"), for random and for wide pairs."""
+    return pd.read_csv(REFERENCE / "places" / "counted.csv", index_col="place")
 
 
 def _by_name(methods: Methods) -> dict[str, Recipe]:
