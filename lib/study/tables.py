@@ -172,6 +172,19 @@ def fpr95(runs: pd.DataFrame, study: Study) -> pd.DataFrame:
     return by_column(runs, study.tests)
 
 
+def mean_fpr95(runs: pd.DataFrame, study: Study) -> pd.Series:
+    """Return the mean FPR95 of each run in percent, index (`method`, `label`, `seed`).
+
+    The mean is that of the columns (`by_column`) or, where the replicate is the place, the geometric
+    mean over the test places that count; methods then have their papers' names, as in `by_place`.
+    """
+    if not study.profile.by_place:
+        return by_column(runs, study.tests)["Mean"]
+    rates = study.counted(runs).query("measure == 'fpr95' and test in @study.tests")
+    rates = rates.assign(method=rates["method"].map(without_setting), log=np.log(rates["value"]))
+    return np.exp(rates.groupby(RUN, sort=False, dropna=False)["log"].mean()).rename("Mean")
+
+
 def printed_by_column(rows: pd.DataFrame, columns: Sequence[str] = COLUMN_NAMES) -> pd.DataFrame:
     """Return a printed table of FPR95 like `by_column`: index (`method`, `label`), columns and `Mean`.
 
@@ -305,7 +318,7 @@ def means_beside(paper: str, table: str, runs: pd.DataFrame, study: Study) -> pd
 def tasks_beside(
     rows: pd.DataFrame,
     runs: pd.DataFrame,
-    sets: Sequence[str],
+    study: Study,
     tasks: Sequence[str] = TASKS,
     test: str | None = None,
 ) -> pd.DataFrame:
@@ -313,8 +326,9 @@ def tasks_beside(
 
     Args:
         rows: from `lib.study.printed.printed`, with a column `task`, which is "" for FPR95.
-        runs: a tidy frame of one train set; runs not measured on HPatches have no such numbers.
-        sets: as for `by_column`, for FPR95.
+        runs: a tidy frame of one train set, or of all train places where these are the replicates; runs
+            not measured on HPatches have no such numbers.
+        study: the notebook's, for `mean_fpr95`.
         tasks: tasks to show.
         test: the set of HPatches patches; None for the only one.
 
@@ -323,7 +337,9 @@ def tasks_beside(
     """
     rows = rows.rename(columns={"key": "method"}).replace({"task": {"": "FPR95"}})
     paper = rows.pivot_table("value", METHOD, "task", sort=False)
-    fpr95 = by_column(runs, sets)["Mean"].rename("FPR95").to_frame()
+    fpr95 = mean_fpr95(runs, study).rename("FPR95").to_frame()
+    if study.profile.by_place:
+        runs = runs.assign(method=runs["method"].map(without_setting))
     ours = fpr95.join(numbers(runs, "hpatches", test)[list(tasks)])
     return beside(paper, ours, ("FPR95", *tasks))
 
