@@ -81,3 +81,11 @@ def test_by_place_the_printed_mean_stands_beside_each_train_place(on_places):
     assert ours.tolist() == pytest.approx([2, 8])
     assert table["ours", "mean"].tolist() == pytest.approx([6, 4])
     assert table["paper", "Mean"]["HardNet+"] == pytest.approx(1.51, abs=0.02)
+
+
+def test_the_mean_fpr95_of_a_run_is_geometric_over_the_random_pairs_of_the_places_tested_on(on_places):
+    study = open_study("", "half", "free")
+    own = dict(zip("abc", study.tests, strict=False)) | {"c-wide": f"{study.tests[2]}-wide"}
+    mean = tables.mean_fpr95(on_places.assign(test=on_places["test"].map(own)), study)
+    assert mean.loc["hardnet_aug", "HardNet+"].tolist() == pytest.approx([2, 8])
+    assert mean.loc["sift"].tolist() == pytest.approx([6])
