@@ -52,6 +52,8 @@ recipe.pair_weight). With pairs and weights of your own, call objective(…, wei
 _ALONE = """{share:.0%} of the pairs have no negative: all candidates are closer than the floor, below \
 which a patch is taken for one of the same point. Such a pair counts as if its negative were as far \
 away as can be, so the loss is small although the descriptors may have collapsed"""
+_ZEROS = """{zeros} of the descriptors are zero and have no direction: leave their pairs out of the \
+batch or, if the network has collapsed, take a lower learning rate"""
 # Between the caller of an objective and `forward` lie two functions of torch and `_in_float32`.
 _CALLER = 5
 
@@ -137,6 +139,7 @@ class Objective(nn.Module):
         Raises:
             ValueError: shapes that are no n pairs; bits in place of raw descriptors; a loss of feature
                 maps that gets none; a batch too small for the recipe's negatives or neighbours.
+            FloatingPointError: a descriptor is zero, and has no direction that could be compared.
         """
         sides = [side if isinstance(side, tuple) else (side,) for side in (anchors, positives)]
         _check_pairs(*sides, weights)
@@ -144,6 +147,9 @@ class Objective(nn.Module):
             warnings.warn(self.separate, stacklevel=_CALLER)
             self.separate = ""
         output = tuple(torch.cat(both) for both in zip(*sides, strict=True))
+        zeros = int((output[0] == 0).all(dim=1).sum())
+        if zeros:
+            raise FloatingPointError(_ZEROS.format(zeros=zeros))
         described = descriptions(self.network, output)
         triplets = self.triplets(described)
         alone = 1 - triplets.negatives.found.float().mean().item()

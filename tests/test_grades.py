@@ -14,7 +14,7 @@ from scipy import stats
 from lib.recipes import shared
 from lib.statistics import effect_by_place, jackknife, places_needed
 from lib.study.claims import named_for_claims, read
-from lib.study.claims.grades import GRADES, answers, grade, graded, p_against
+from lib.study.claims.grades import GRADES, answers, corrected, grade, graded, p_against
 
 CONTRADICTED, EXCLUDED, NO_EFFECT, UNCERTAIN, OTHER_SIZE, AGREES = GRADES
 PLACES = [f"place{number}" for number in range(8)]
@@ -181,6 +181,16 @@ def test_what_is_too_uncertain_says_how_many_places_would_find_the_printed_effec
     assert got["needed"] == places_needed(math.log(0.9444), spread)
 
 
+def test_only_printed_fpr95_has_the_spread_of_single_runs():
+    """HyNet's Table 2 prints 1.139 times SOSNet's points."""
+    claims = read("hynet", "Table 2").query("id == 'hynet-t2-points'")
+    runs = runs_with(1.08, 0.03, "sfm.sparse_points")
+    rows = graded(claims, runs.replace({"method": {"m": "hynet_aug", "r": "sosnet_aug"}}))
+    [row] = rows.query("rival == 'sosnet_aug'").to_dict("records")
+    assert 1 < row["low"] < row["high"] < row["printed"]
+    assert row["grade"] == OTHER_SIZE
+
+
 def test_a_lead_of_some_points_is_graded_beyond_them():
     runs = runs_with(1.5, 0.01, "hpatches.matching")
     options = {"measure": "hpatches.matching", "direction": "higher", "unit": "points"}
@@ -261,7 +271,8 @@ def test_the_papers_own_test_needs_five_sixths_of_the_cells_to_reject(
 def judged(*rows: tuple[str, str, float], direction: str = "lower") -> pd.DataFrame:
     """Rows as from `graded`: sentence, grade, p against it."""
     columns = ["sentence_id", "grade", "p_against"]
-    return pd.DataFrame(rows, columns=columns).assign(direction=direction)
+    frame = pd.DataFrame(rows, columns=columns).assign(direction=direction)
+    return frame.assign(id=[f"row-{number}" for number in range(len(rows))])
 
 
 def test_a_sentence_has_the_worst_grade_of_its_comparisons():
@@ -278,6 +289,11 @@ def test_contradictions_within_a_sentence_are_corrected_for_their_number():
     certain = judged(("a-1", CONTRADICTED, 0.012), ("a-1", AGREES, 0.9))
     found = [answers(rows)["grade"].item() for rows in (alone, among, certain)]
     assert found == [CONTRADICTED, UNCERTAIN, CONTRADICTED]
+
+
+def test_a_comparison_of_no_sentence_is_corrected_for_itself_alone():
+    rows = judged(("", CONTRADICTED, 0.02), ("", CONTRADICTED, 0.02), ("a-1", "", np.nan))
+    assert corrected(rows).tolist() == [CONTRADICTED, CONTRADICTED, ""]
 
 
 def test_no_effect_is_what_a_sentence_with_same_says():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -169,6 +170,23 @@ def test_stereo_finds_the_pose_among_wrong_matches(
     assert 95 <= inliers <= 115
     repeated = imc.stereo(VIEWS[0], VIEWS[2], *matched(60))
     assert repeated == (error, inliers)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("depth", [20.0, 2000.0])
+def test_points_too_far_away_to_tell_four_poses_apart_are_told(depth: float) -> None:
+    draw = np.random.default_rng(0)
+    first = VIEWS[0]
+    second = replace(first, translation=first.translation + np.array([1.0, 0, 0]))
+    directions = np.column_stack([draw.uniform(-0.3, 0.3, (100, 2)), np.ones(100)])
+    seen = directions * draw.uniform(depth, 2 * depth, (100, 1))
+    world = (seen - first.translation) @ first.rotation
+    ends = project(first, world), project(second, world)
+    if depth < 50:
+        assert imc.stereo(first, second, *ends)[0] < 5
+    else:
+        with pytest.raises(UserWarning, match="one of four by chance"):
+            imc.stereo(first, second, *ends)
 
 
 def test_a_subset_without_a_model_counts_as_zero(data: Path) -> None:

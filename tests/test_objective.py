@@ -238,6 +238,16 @@ def test_what_a_loss_needs_is_said(name: str, anchors: Tensor, positives: Tensor
         build_objective(recipes.find(name))(anchors, positives)
 
 
+@pytest.mark.parametrize(
+    "name", ["hardnet_aug", "dsm_aug", "dsm_binary_aug", "sosnet_aug", "tcdesc_hn_aug"]
+)
+def test_a_descriptor_of_zeros_has_no_direction_and_is_refused(name: str) -> None:
+    anchors, positives = torch.randn(2, 32, 256, generator=torch.Generator().manual_seed(0))
+    anchors[3] = 0
+    with pytest.raises(FloatingPointError, match="1 of the descriptors are zero"):
+        build_objective(recipes.find(name))(anchors, positives)
+
+
 def test_weights_of_another_number_of_pairs_are_refused() -> None:
     with pytest.raises(ValueError, match=r"5 pairs, but weights of shape \(4,\)"):
         build_objective(recipes.find("hardnet"))(*raw(5, 8), weights=torch.ones(4))

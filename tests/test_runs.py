@@ -267,6 +267,19 @@ def test_a_run_with_more_measures_replaces_its_rows(study: Study, runs: Runs, tm
     assert len(arrays) == 1
 
 
+def test_an_untrained_descriptor_with_more_measures_replaces_its_rows(
+    study: Study, tmp_path: Path
+) -> None:
+    for asked in ({}, {"measures": ["set_statistics"]}):
+        study.runs(untrained=["sift"], **asked)
+        request = merged(requests_of(study, [], untrained=["sift"], **asked), study.source)
+        grown = replace(study, reference=Reference(tmp_path), reading=True)
+        assert reference.extend_reference([(grown, request)]) == 1
+    rows = pd.read_csv(tmp_path / "metrics.csv")
+    assert rows["measure"].str.startswith("set_statistics").any()
+    assert not rows.duplicated(["test", "measure"]).any()
+
+
 def test_other_data_keep_their_rows_when_the_reference_is_written(
     study: Study, runs: Runs, tmp_path: Path
 ) -> None:

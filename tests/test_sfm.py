@@ -147,6 +147,26 @@ def test_one_wrong_camera_does_not_decide_how_a_model_is_aligned(
     assert errors["rotation_error"] < 0.01
 
 
+def test_cameras_in_line_with_true_rotations_have_no_rotation_error() -> None:
+    """How a model is turned about the line is nothing that its centres could tell."""
+    draw = np.random.default_rng(0)
+    line = np.column_stack([np.linspace(0, 10, 10), *draw.normal(0, 0.01, (2, 10))])
+    turns = [axis_rotation(np.array([0, 1, 0]), angle) for angle in draw.normal(0, 0.1, 10)]
+
+    def laid(centres: np.ndarray) -> pycolmap.Reconstruction:
+        both = zip(turns, centres, strict=True)
+        return posed_model(
+            {
+                f"{number}": replace(TAKEN[0], rotation=turn, translation=-turn @ centre)
+                for number, (turn, centre) in enumerate(both)
+            }
+        )
+
+    errors = sfm.pose_errors(laid(line + draw.normal(0, 0.01, line.shape)), laid(line))
+    assert errors["rotation_error"] < 1e-3
+    assert 0 < errors["position_error"] < 1
+
+
 def test_images_without_keypoints_give_no_model(folder: Path) -> None:
     blank = Subject(partial(describe, handcrafted.Sift()))
     numbers = sfm.measure(blank, read_eth(folder))

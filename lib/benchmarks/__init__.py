@@ -46,3 +46,5 @@ MEASURES: dict[str, int] = dict.fromkeys(
 MEASURES["loss_shapes"] = 2
 # BRISK's keypoints are OpenCV's.
 MEASURES["matches_on_brisk"] = 2
+# Rotations are no longer compared after a similarity of the cameras' centres alone.
+MEASURES["sfm"] = 2

@@ -4,7 +4,8 @@ As in the benchmark's code, at most 2,048 keypoints are matched: mutual nearest 
 ratio test. Keypoints are Key.Net's, as in HyNet, if its checkpoint lies next to the scenes; else DoG's.
 Stereo: DEGENSAC (Chum et al., CVPR 2005), or OpenCV's USAC if `pydegensac` is not installed, finds a
 fundamental matrix of each pair with enough in common. With the known intrinsics it becomes an essential
-matrix, which gives the relative pose. Multi-view: COLMAP's model of a subset, with intrinsics that it
+matrix, which gives the relative pose; as in the benchmark's code, only points nearer than 50 baselines
+tell which of its four poses is meant. Multi-view: COLMAP's model of a subset, with intrinsics that it
 has to find, gives the relative poses of all its pairs. A pair's error is the larger of the angles of
 rotation and of translation; the mAA is the mean over 1 to 10 degrees of the share of pairs below.
 """
@@ -12,6 +13,7 @@ rotation and of translation; the mAA is the mean over 1 to 10 degrees of the sha
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
@@ -33,6 +35,10 @@ RATIO = 0.9
 INLIER, CONFIDENCE, MOST_DRAWS = 0.5, 0.999999, 100_000
 FEWEST = 8
 LARGEST = 10
+_TOO_FAR = (
+    "no point of a pair of images is nearer than 50 times the distance between its cameras, so that its "
+    "pose is one of four by chance, as in the benchmark's code"
+)
 DEGENSAC = importlib.util.find_spec("pydegensac") is not None
 
 
@@ -86,7 +92,7 @@ def _scene(subject: Subject, scene: ChallengeScene) -> dict[str, float]:
 
 def stereo(first: Camera, second: Camera, here: np.ndarray, there: np.ndarray) -> tuple[float, int]:
     """Return the pose error of matched positions (M, 2) in degrees, infinite if they give no pose, and
-    the number of inliers."""
+    the number of inliers. Warns if all points are too far away to tell four poses apart."""
     if len(here) < FEWEST:
         return np.inf, 0
     here, there = np.ascontiguousarray(here, float), np.ascontiguousarray(there, float)
@@ -106,7 +112,9 @@ def stereo(first: Camera, second: Camera, here: np.ndarray, there: np.ndarray) -
         (positions[kept] - camera.intrinsics[:2, 2]) / np.diag(camera.intrinsics)[:2]
         for camera, positions in ((first, here), (second, there))
     ]
-    _, rotation, translation, _ = cv2.recoverPose(essential, *rays)
+    in_front, rotation, translation, _ = cv2.recoverPose(essential, *rays)
+    if not in_front:
+        warnings.warn(_TOO_FAR, stacklevel=2)
     return pose_error(relative_pose(first, second), (rotation, translation[:, 0])), len(kept)
 
 

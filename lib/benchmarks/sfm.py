@@ -3,8 +3,8 @@
 As in the benchmark, COLMAP's keypoints of every image are described. All pairs of images are matched as
 in its code: mutual nearest neighbours, ratio 0.8, at least 15 matches. COLMAP verifies the matches and
 builds models; the numbers are those of the largest. Dense points are not measured: they need patch match
-stereo, which COLMAP has for CUDA alone. If poses are known, as for Fountain and Herzjesu, a similarity
-aligns the model with them, and the errors of its cameras are measured too.
+stereo, which COLMAP has for CUDA alone. If poses are known, as for Fountain and Herzjesu, the model is
+laid on them, and the errors of its cameras are measured too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pycolmap
+from scipy.spatial.transform import Rotation
 
 from lib.benchmarks.subject import Subject
 from lib.data.colmap import DATABASE, HALF_PIXEL, mapped, verify, write_database
@@ -164,9 +165,11 @@ def statistics(model: pycolmap.Reconstruction) -> dict[str, float]:
 
 
 def pose_errors(model: pycolmap.Reconstruction, known: pycolmap.Reconstruction) -> dict[str, float]:
-    """Measure how far a model's cameras are from known ones, after aligning it by a similarity.
+    """Measure how far a model's cameras are from known ones, once it is laid on them.
 
-    Cameras that are far off do not affect the similarity.
+    A similarity lays their centres on each other; cameras that are far off do not affect it. Rotations
+    are compared after the mean rotation between the supporting cameras: where these stand nearly in
+    line, the similarity hardly knows how the model is turned about that line.
 
     Args:
         model: is moved and scaled in place.
@@ -186,14 +189,22 @@ def pose_errors(model: pycolmap.Reconstruction, known: pycolmap.Reconstruction) 
         return {}
     model.transform(laid["tgt_from_src"])
     shifts = np.linalg.norm(_centres(registered) - _centres(known_images), axis=1)
-    turns = [
-        image.cam_from_world().rotation.angle_to(known_image.cam_from_world().rotation)
-        for image, known_image in zip(registered, known_images, strict=True)
-    ]
+    # From the model's axes to the known ones, by each camera.
+    turns = Rotation.from_matrix(
+        [
+            _rotation(known_image).T @ _rotation(image)
+            for image, known_image in zip(registered, known_images, strict=True)
+        ]
+    )
+    apart = (turns[laid["inlier_mask"]].mean().inv() * turns).magnitude()
     return {
-        "rotation_error": np.degrees(np.median(turns)),
+        "rotation_error": np.degrees(np.median(apart)),
         "position_error": 100 * np.median(shifts) / spread,
     }
+
+
+def _rotation(image: pycolmap.Image) -> np.ndarray:
+    return image.cam_from_world().rotation.matrix()
 
 
 def _centres(images: Iterable[pycolmap.Image]) -> np.ndarray:

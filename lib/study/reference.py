@@ -117,7 +117,10 @@ def _write(asked: Sequence[tuple[Study, Mapping[str, Request]]], anew: Set[str] 
         for name, frame in frames.items():
             held = getattr(reference, name).reset_index(drop=True)
             both = pd.concat([held[~held["data"].isin(anew)], frame], ignore_index=True)
-            frames[name] = both.drop_duplicates(_KEYS[name], keep="last", ignore_index=True)
+            # Where a descriptor has no train set, rows that were read have "" and new ones None.
+            keys = both[_KEYS[name]].astype(object).replace("", None)
+            repeated = keys.where(keys.notna(), None).duplicated(keep="last")
+            frames[name] = both[~repeated].reset_index(drop=True)
         for name in frames["runs"].loc[~frames["runs"]["data"].isin(anew), "run"]:
             arrays[name] = reference.arrays_of(name) | arrays.get(name, {})
     new = folder / "arrays.new"

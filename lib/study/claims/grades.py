@@ -78,8 +78,8 @@ RULED = ("mean", "best", "worst", "any", "spread", "significant", *CELLS)
 COLUMNS = ["grade", "effect", "low", "high", "places", "share", "other_low", "other_high"]
 COLUMNS += ["printed", "needed", "p_against", "missing"]
 # What a notebook shows of its sentences.
-SHOWN = ["id", "sentence", "method", "rival", "measure", "grade", "effect", "low", "high", "printed"]
-SHOWN += ["share", "places", "needed", "not run"]
+SHOWN = ["id", "whose", "sentence", "method", "rival", "measure", "grade", "effect", "low", "high"]
+SHOWN += ["printed", "share", "places", "needed", "not run"]
 
 
 def grade(
@@ -243,7 +243,8 @@ def _printed(pair: pd.Series) -> tuple[float, float]:
     if pair["unit"] != "ratio":
         return printed, 0.0
     counted = in_print(pair)[1]
-    if not counted:
+    # The spread is known of FPR95 alone.
+    if pair["measure"] != "fpr95" or not counted:
         return np.log(printed), 0.0
     columns = int(counted.split(" of ")[1])
     return np.log(printed), PRINTED_SPREAD / np.sqrt(columns)
@@ -254,8 +255,9 @@ def judged(
 ) -> pd.DataFrame:
     """Return what a notebook shows of its sentences.
 
-    Where the replicate is the place, these are the comparisons of `graded` that were run, with the
-    sentence's other rivals as "not run"; elsewhere the `effects`, which have no grade.
+    Where the replicate is the place, these are the comparisons of `graded` that were run, with their
+    grades `corrected` and the sentence's other rivals as "not run". A row that no sentence of the paper
+    makes is "ours". Elsewhere they are the `effects`, which have no grade.
 
     Args:
         claims: from `lib.study.claims.read`.
@@ -269,14 +271,26 @@ def judged(
     lacks = rows["missing"] != ""
     not_run = rows[lacks].groupby(["id", "method"])["rival"].agg("; ".join).rename("not run")
     rows = rows[~lacks].join(not_run, on=["id", "method"]).fillna({"not run": ""})
+    rows["grade"] = corrected(rows)
+    rows["whose"] = np.where(rows["sentence_id"] == "", "ours", "paper")
     return rows[SHOWN].astype({"places": "Int64", "needed": "Int64"})
 
 
-def answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Answer each sentence by the worst grade of its comparisons.
+def corrected(rows: pd.DataFrame) -> pd.Series:
+    """Return the grades of comparisons, with contradictions corrected for the number of comparisons of
+    their sentence (Holm). A comparison that is contradicted only without this is too uncertain.
 
-    "Contradicted" is corrected for the number of a sentence's comparisons (Holm); a comparison that is
-    contradicted only without the correction is too uncertain.
+    Args:
+        rows: from `graded`; a row of no sentence of the paper stands alone.
+    """
+    sentence = rows["sentence_id"].mask(rows["sentence_id"] == "", rows["id"])
+    is_graded = rows["grade"] != ""
+    p = rows["p_against"].fillna(1.0).groupby([sentence, is_graded], sort=False).transform(holm)
+    return rows["grade"].mask((rows["grade"] == CONTRADICTED) & (p > LEVEL / 2), UNCERTAIN)
+
+
+def answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Answer each sentence by the worst grade of its comparisons, `corrected` for their number.
 
     Args:
         rows: from `graded`.
@@ -285,11 +299,11 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
         By sentence, "grade" and the number of "comparisons" with a grade; a sentence without one is left
         out.
     """
-    judged = rows[(rows["sentence_id"] != "") & (rows["grade"] != "")]
+    rows = rows[(rows["sentence_id"] != "") & (rows["grade"] != "")]
+    rows = rows.assign(grade=corrected(rows))
     found = {}
-    for sentence, own in judged.groupby("sentence_id", sort=False):
-        certain = holm(own["p_against"]) <= LEVEL / 2
-        grades = own["grade"].mask((own["grade"] == CONTRADICTED) & ~certain, UNCERTAIN)
+    for sentence, own in rows.groupby("sentence_id", sort=False):
+        grades = own["grade"]
         # "No effect" is what a sentence with "same" says.
         right = (own["direction"] == "same") & (grades == NO_EFFECT)
         rank = grades.map(GRADES.index).mask(right, len(GRADES) - 1)
