@@ -105,3 +105,16 @@ def test_weights_begin_orthogonal_with_gain_six_tenths(name):
             weight = layer.weight.detach().flatten(1)
             gram = weight @ weight.T if weight.shape[0] <= weight.shape[1] else weight.T @ weight
             torch.testing.assert_close(gram, 0.36 * torch.eye(len(gram)), atol=1e-4, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("name", ["l2net", "hynet, frn around hynet"])
+def test_a_network_traced_or_exported_with_four_patches_describes_any_number(name: str) -> None:
+    network = build_network(name).eval()
+    few, more = patches(network, 1, 4), patches(network, 2, 9)
+    with torch.no_grad():
+        traced = torch.jit.trace(network, few)
+        count = torch.export.Dim("count", min=2, max=64)
+        exported = torch.export.export(network, (few,), dynamic_shapes=({0: count},)).module()
+        for recorded in (traced, exported):
+            torch.testing.assert_close(recorded(more), network(more), atol=1e-5, rtol=0)

@@ -58,13 +58,15 @@ class TLU(nn.Module):
 class Fused(nn.Sequential):
     """A sequence of layers in which a TLU follows each FRN; the two run as one.
 
-    In evaluation mode with gradients they run one by one, because torch.func, which computes per-sample
-    gradients, transforms plain tensor operations only.
+    They run one by one in evaluation mode with gradients, because torch.func, which computes per-sample
+    gradients, transforms plain tensor operations only. So they do while a network is traced or exported,
+    because `FRNTLU` splits a batch by its number.
     """
 
     def forward(self, maps: Tensor) -> Tensor:
         """Return the output of the last layer."""
-        fused = self.training or not torch.is_grad_enabled()
+        recorded = torch.jit.is_tracing() or torch.compiler.is_exporting()
+        fused = (self.training or not torch.is_grad_enabled()) and not recorded
         layers = iter(self)
         for layer in layers:
             if fused and isinstance(layer, FRN):
