@@ -24,6 +24,8 @@ PHOTOGRAPHS = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".pgm", ".tif"
 _REFUSAL = "cannot write"
 # Letters of any language and a few signs: none of them means anything in HTML or in a path.
 _NAME = re.compile(r"\w[\w .-]*")
+# What pandas reads from a CSV as a missing value, of the texts that are names otherwise.
+_MISSING = frozenset({"NA", "NULL", "NaN", "None", "nan", "null"})
 
 log = logging.getLogger(__name__)
 
@@ -163,8 +165,10 @@ def check_name(name: str, where: object) -> None:
 
     Raises:
         ValueError: the name has other characters than letters, digits, spaces, ``.``, ``_`` and ``-``,
-            or begins with one of ``.``, ``-`` and the space.
+            or begins with one of ``.``, ``-`` and the space, or means a missing value in a table.
     """
+    if name in _MISSING:
+        raise ValueError(f"{where}: rename {name!r}: in a table it is read as a missing value")
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"{where}: rename {name!r}: a name has letters, digits, spaces, '.', '_' and '-', "

@@ -1,12 +1,14 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and names from outside."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from lib.files import replacing, write_bytes
+from lib.files import check_name, replacing, write_bytes
 
 
 class Stopped(Exception):
@@ -34,3 +36,11 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
         half.write_bytes(b"new")
         assert not file.exists()
     assert file.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("name", ["NA", "null", "None", "NaN"])
+def test_a_name_that_tables_read_as_missing_is_refused(name: str) -> None:
+    read = pd.read_csv(io.StringIO(f"place\n{name}\n"))
+    assert read["place"].isna().all()
+    with pytest.raises(ValueError, match=f"rename {name!r}.* missing value"):
+        check_name(name, "the file of roles")

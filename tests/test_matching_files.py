@@ -47,6 +47,23 @@ from lib.files import locked
 FEW = Detector(most=150)
 
 
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("one_camera", "false"),
+        ("one_camera", 0),
+        ("mutual", "False"),
+        ("ratio", "0.9"),
+        ("magnification", "7"),
+        ("longest_side", "1600"),
+        ("longest_side", True),
+    ],
+)
+def test_a_setting_of_another_type_is_refused(setting: str, value: object) -> None:
+    with pytest.raises(ValueError, match=rf"{setting} is .*, got {re.escape(repr(value))}"):
+        Settings(**{setting: value})
+
+
 def quiet(line: str) -> None:
     """Replace print."""
 

@@ -241,6 +241,17 @@ def test_hamming_expansion_is_the_published_one(count: int, features: int, seed:
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("bits", [64, 128])
+def test_unrelated_signatures_of_one_word_hardly_match_whatever_their_length(bits: int) -> None:
+    draw = np.random.default_rng(0)
+    signatures = draw.integers(0, 2, (400, bits)).tolist()
+    # Every other image lacks the word, which would say nothing if all had it.
+    images = [[(number % 2, signature)] for number, signature in enumerate(signatures)]
+    query = [(0, draw.integers(0, 2, bits).tolist())]
+    scores = retrieval.hamming_expansion(*parted(query), indexed(images, 2))
+    assert (scores > 0).mean() < 0.05
+
+
 def seen_again(
     draw: np.random.Generator, base: np.ndarray, points: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray]:

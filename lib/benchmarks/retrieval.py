@@ -56,7 +56,7 @@ FITTED, REFINED = 8, 9
 FEWEST = 6
 
 HAMMING_WORDS, BITS = 2**16, 128
-# h_t and h_t*, of 128 bits.
+# h_t and h_t*, of 128 bits; those of shorter signatures are as large a share of them.
 LOOSE, STRICT = 48, 32
 AHEAD, STRONG = 100, 5
 # α of the paper.
@@ -359,14 +359,15 @@ def _ask(
     of strict matches."""
     asked, entry = collection.entries[words].nonzero()
     apart = np.bitwise_count(signatures[asked] ^ collection.signature[entry]).sum(axis=1)
-    loose = apart <= LOOSE
+    share = 8 * signatures.shape[1] / BITS
+    loose = apart <= share * LOOSE
     asked, image, apart = asked[loose], collection.image[entry[loose]], apart[loose]
     weight = np.exp(-((apart / (2 * signatures.shape[1])) ** 2)) * rarity[words[asked]]
     pair = asked * collection.images + image
     bursts, burst, count = np.unique(pair, return_inverse=True, return_counts=True)
     sums = np.bincount(burst, weight, len(bursts)) / np.sqrt(count)
     total = np.bincount(bursts % collection.images, sums, collection.images)
-    return total, np.bincount(image[apart <= STRICT], minlength=collection.images)
+    return total, np.bincount(image[apart <= share * STRICT], minlength=collection.images)
 
 
 def _expanded(

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, combinations
+from numbers import Real
 from pathlib import Path
 
 import h5py
@@ -77,6 +78,9 @@ class Settings:
         one_camera: whether one camera took all images; images of another size, or of another focal
             length in EXIF, than most are set aside.
         camera: what is known of that camera, in the form that `lib.features.files.known_camera` reads.
+
+    Raises:
+        ValueError: a value has another type, e.g. the text "false" for False.
     """
 
     longest_side: int = 1600
@@ -86,6 +90,15 @@ class Settings:
     mutual: bool = True
     one_camera: bool = False
     camera: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("mutual", "one_camera"):
+            if type(getattr(self, name)) is not bool:
+                raise ValueError(f"{name} is True or False, got {getattr(self, name)!r}")
+        for name in ("longest_side", "magnification", "ratio"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+                raise ValueError(f"{name} is a number, got {value!r}")
 
 
 def describe_and_match(
