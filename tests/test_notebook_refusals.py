@@ -16,7 +16,8 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
     [
         ("use/sparse_model", {"images": "/nowhere"}, "/nowhere is no folder"),
         ("use/sparse_model", {"descriptor": "surf"}, "surf is no file"),
-        ("use/sparse_model", {"longest_side": "large"}, "longest side must be a whole number"),
+        ("use/sparse_model", {"longest_side": "large"}, "longest_side is a number"),
+        ("use/sparse_model", {"one_camera": "false"}, "one_camera is True or False"),
         ("dsm/table1", {"results": "/dev/null"}, "results = '/dev/null' is no folder"),
         ("adasample/table1", {"checkpoints": ["nowhere.pth"]}, "nowhere.pth"),
     ],

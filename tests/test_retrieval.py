@@ -241,15 +241,19 @@ def test_hamming_expansion_is_the_published_one(count: int, features: int, seed:
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("bits", [64, 128])
-def test_unrelated_signatures_of_one_word_hardly_match_whatever_their_length(bits: int) -> None:
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("numbers", [64, 128])
+def test_descriptors_too_short_for_the_thresholds_of_128_bits_are_told(numbers: int) -> None:
     draw = np.random.default_rng(0)
-    signatures = draw.integers(0, 2, (400, bits)).tolist()
-    # Every other image lacks the word, which would say nothing if all had it.
-    images = [[(number % 2, signature)] for number, signature in enumerate(signatures)]
-    query = [(0, draw.integers(0, 2, bits).tolist())]
-    scores = retrieval.hamming_expansion(*parted(query), indexed(images, 2))
-    assert (scores > 0).mean() < 0.05
+    maps = np.tile(np.eye(2, 3, dtype=np.float32), (40, 1, 1))
+    maps[:, :, 2] = draw.uniform(0, 300, (40, 2))
+    described = draw.standard_normal((40, numbers)).astype(np.float32)
+    city = [Features(maps, np.ones(40), described, (320, 320))]
+    if numbers == retrieval.BITS:
+        retrieval._engines(city, city)
+    else:
+        with pytest.raises(UserWarning, match="signatures of 64 bits"):
+            retrieval._engines(city, city)
 
 
 def seen_again(

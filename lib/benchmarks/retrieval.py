@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -56,8 +57,10 @@ FITTED, REFINED = 8, 9
 FEWEST = 6
 
 HAMMING_WORDS, BITS = 2**16, 128
-# h_t and h_t*, of 128 bits; those of shorter signatures are as large a share of them.
+# h_t and h_t*, of 128 bits.
 LOOSE, STRICT = 48, 32
+_SHORT = """descriptors of {bits} numbers have signatures of {bits} bits, but the thresholds of Hamming \
+query expansion are those of 128: most unrelated signatures pass, so that its numbers mean little"""
 AHEAD, STRONG = 100, 5
 # α of the paper.
 NEW = 0.5
@@ -125,6 +128,8 @@ def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> di
     """Return the function that answers queries, by engine."""
     learned, described = ([f.descriptors for f in city] for city in (learned_on, searched))
     bits = min(BITS, learned[0].shape[1])
+    if bits < BITS:
+        warnings.warn(_SHORT.format(bits=bits), stacklevel=2)
     verifying, signing = (learn(learned, words, bits) for words in (VISUAL_INDEX_WORDS, HAMMING_WORDS))
     inverted, collection = invert(verifying, described), invert(signing, described)
 
@@ -359,15 +364,14 @@ def _ask(
     of strict matches."""
     asked, entry = collection.entries[words].nonzero()
     apart = np.bitwise_count(signatures[asked] ^ collection.signature[entry]).sum(axis=1)
-    share = 8 * signatures.shape[1] / BITS
-    loose = apart <= share * LOOSE
+    loose = apart <= LOOSE
     asked, image, apart = asked[loose], collection.image[entry[loose]], apart[loose]
     weight = np.exp(-((apart / (2 * signatures.shape[1])) ** 2)) * rarity[words[asked]]
     pair = asked * collection.images + image
     bursts, burst, count = np.unique(pair, return_inverse=True, return_counts=True)
     sums = np.bincount(burst, weight, len(bursts)) / np.sqrt(count)
     total = np.bincount(bursts % collection.images, sums, collection.images)
-    return total, np.bincount(image[apart <= share * STRICT], minlength=collection.images)
+    return total, np.bincount(image[apart <= STRICT], minlength=collection.images)
 
 
 def _expanded(
