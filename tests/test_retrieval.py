@@ -250,10 +250,10 @@ def test_descriptors_too_short_for_the_thresholds_of_128_bits_are_told(numbers: 
     described = draw.standard_normal((40, numbers)).astype(np.float32)
     city = [Features(maps, np.ones(40), described, (320, 320))]
     if numbers == retrieval.BITS:
-        retrieval._engines(city, city)
+        retrieval.engines(city, city)
     else:
         with pytest.raises(UserWarning, match="signatures of 64 bits"):
-            retrieval._engines(city, city)
+            retrieval.engines(city, city)
 
 
 def seen_again(
@@ -288,7 +288,7 @@ def test_every_engine_is_the_published_one(seed: int) -> None:
         ]
         for photographs in (collection, training)
     )
-    engines = retrieval._engines(learned_on, searched)
+    engines = retrieval.engines(learned_on, searched)
     chosen = np.arange(len(collection[0][0])) % 4 > 0
     vocabulary = learn([f.descriptors for f in learned_on], retrieval.VISUAL_INDEX_WORDS, 128)
 

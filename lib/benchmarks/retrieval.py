@@ -89,7 +89,8 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
         }
         for name, city in test_set.items():
             [other] = described.keys() - {name}
-            engines, names = _engines(described[other], described[name]), [*city.images]
+            names = [*city.images]
+            answering = engines(described[other], described[name])
             for query in city.queries:
                 image = names.index(query.image)
                 (x, y), (left, top, right, bottom) = described[name][image].position.T, query.box
@@ -97,7 +98,7 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
                 if not chosen.any():
                     path = city.images[query.image]
                     raise ValueError(f"{path} has no keypoints in the box of {query.name}")
-                for engine, answers in engines.items():
+                for engine, answers in answering.items():
                     ranked = np.argsort(-answers(image, chosen), kind="stable")
                     precision = average_precision([names[number] for number in ranked], query)
                     precisions[engine, name, query.name] = 100 * precision
@@ -124,8 +125,16 @@ def _described(subject: Subject, city: City, folder: Path) -> list[Features]:
 Answers = Callable[[int, np.ndarray], np.ndarray]
 
 
-def _engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> dict[str, Answers]:
-    """Return the function that answers queries, by engine."""
+def engines(learned_on: Sequence[Features], searched: Sequence[Features]) -> dict[str, Answers]:
+    """Return the function that answers queries, by the name of its engine (`measure`).
+
+    Args:
+        learned_on: the photographs of the city that visual words are learned on.
+        searched: those of the city that is searched.
+
+    Warns:
+        UserWarning: descriptors have fewer than 128 numbers.
+    """
     learned, described = ([f.descriptors for f in city] for city in (learned_on, searched))
     bits = min(BITS, learned[0].shape[1])
     if bits < BITS:
