@@ -187,7 +187,13 @@ class Objective(nn.Module):
             losses: (n,) losses of the pairs.
             described: their descriptors, for the regularisers.
             weights: (n,) weights of the pairs, or None for ones.
+
+        Raises:
+            ValueError: weights of another shape than the losses.
         """
+        if weights is not None and weights.shape != losses.shape:
+            shapes = f"losses of shape {tuple(losses.shape)}, but weights of shape"
+            raise ValueError(f"{shapes} {tuple(weights.shape)}")
         weighted = losses if weights is None else weights * losses
         total = self.reduce(weighted)
         return sum((regularizer(described) for regularizer in self.regularizers), total)

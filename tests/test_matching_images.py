@@ -304,3 +304,34 @@ def test_truncated_and_too_large_images_are_refused_by_name(tmp_path: Path) -> N
     path.write_bytes(path.read_bytes()[:-900])
     with pytest.raises(ValueError, match=r"a\.png is cut short"):
         read_grey(path)
+
+
+def damaged(content: bytes, kind: str) -> bytes:
+    """Return a JPEG's bytes with damage a third into the file."""
+    third = len(content) // 3
+    return {
+        "zeros": content[:third] + bytes(100) + content[third + 100 :],
+        "a part is missing": content[:third] + content[third + 500 :],
+        "ended early": content[:third] + b"\xff\xd9",
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["zeros", "a part is missing", "ended early"])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_jpeg_that_is_damaged_inside_is_refused_by_name(
+    tmp_path: Path, kind: str, progressive: bool
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (200, 300, 3), np.uint8)
+    path = saved(tmp_path, "a.jpg", Image.fromarray(noise), progressive=progressive)
+    path.write_bytes(damaged(path.read_bytes(), kind))
+    with pytest.raises(ValueError, match=r"a\.jpg is damaged"):
+        read_grey(path)
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+def test_bytes_that_decoders_pass_over_do_not_damage_a_jpeg(tmp_path: Path, mode: str) -> None:
+    path = saved(tmp_path, "a.jpg", Image.fromarray(GREY).convert(mode))
+    whole, content = read_grey(path), path.read_bytes()
+    # Webcams write bytes before the end of the image, phones append files behind it.
+    path.write_bytes(content[:-2] + b"\x00\x01" + content[-2:] + b"more")
+    assert np.array_equal(read_grey(path), whole)

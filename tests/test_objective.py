@@ -253,6 +253,14 @@ def test_weights_of_another_number_of_pairs_are_refused() -> None:
         build_objective(recipes.find("hardnet"))(*raw(5, 8), weights=torch.ones(4))
 
 
+def test_weights_do_not_spread_over_the_losses_of_other_pairs() -> None:
+    objective = build_objective(recipes.find("hardnet"))
+    pairs = described(5, 8)
+    losses = objective.losses(objective.triplets(pairs))
+    with pytest.raises(ValueError, match=r"losses of shape \(5,\), but weights of shape \(5, 1\)"):
+        objective.total(losses, pairs, torch.ones(5, 1))
+
+
 def test_an_unknown_part_is_refused_with_the_known_ones() -> None:
     unknown = replace(recipes.HARDNET, loss=part("hinges"))
     with pytest.raises(ValueError, match="loss: no part 'hinges'; there are: hinge, squared_hinge, "):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -369,3 +370,15 @@ def test_every_engine_finds_the_images_of_a_landmark(two_cities: dict[str, City]
         for name in layout.CITIES:
             precisions = [numbers[f"{engine}.{name}.l{landmark}_1"] for landmark in range(2)]
             assert numbers[f"{engine}.{name}"] == pytest.approx(np.mean(precisions))
+
+
+def test_a_ranking_that_equal_scores_decide_is_told(two_cities: dict[str, City]) -> None:
+    def constant(patches: np.ndarray) -> np.ndarray:
+        return np.ones((len(patches), 128), np.float32)
+
+    with pytest.warns(UserWarning, match="equal scores") as told:
+        retrieval.measure(Subject(constant), two_cities)
+    for engine in ("visual_index", "hqe_single", "hqe_multiple"):
+        # By name a landmark's photographs come first or second, in the opposite order last.
+        says = rf"{engine}: .* in the opposite order .* 20\.7% and not 65\.0%"
+        assert any(re.match(says, str(warning.message)) for warning in told)

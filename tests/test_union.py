@@ -47,6 +47,13 @@ def test_patches_keep_their_order_and_no_two_sets_share_a_point(tmp_path_factory
     assert united.pairs is None
 
 
+def test_a_set_has_one_point_and_one_image_for_each_patch(tmp_path: Path) -> None:
+    whole = mapped(tmp_path, "whole", [0, 0, 1], [0, 1, 0])
+    for column, what in (("point_ids", "point"), ("image_ids", "image")):
+        with pytest.raises(ValueError, match=f"whole has 3 patches, but 2 {what} ids"):
+            replace(whole, **{column: np.zeros(2, int)})
+
+
 def test_a_union_is_copied_anew_when_a_set_changes(tmp_path: Path) -> None:
     first = mapped(tmp_path, "first", [0, 0], None)
     unite([first, mapped(tmp_path, "second", [0, 0], None)], tmp_path / "decoded", "all")

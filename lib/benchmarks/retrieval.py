@@ -62,6 +62,10 @@ LOOSE, STRICT = 48, 32
 _SHORT = """descriptors of {bits} numbers have signatures of {bits} bits, but the thresholds of Hamming \
 query expansion are those of 128: most unrelated signatures pass, so that its numbers mean little"""
 AHEAD, STRONG = 100, 5
+# Points by which the order of photographs with equal scores may move a mean unsaid.
+MOST_BY_TIES = 0.5
+_TIES = """{engine}: photographs with equal scores are ranked by their names; in the opposite order its \
+mean average precision is {reverse:.1f}% and not {value:.1f}%"""
 # α of the paper.
 NEW = 0.5
 ASSIGNED = 3
@@ -81,8 +85,12 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
 
     Raises:
         ValueError: packed bits, too few features for a word, or a query's box without features.
+
+    Warns:
+        UserWarning: an engine gives photographs equal scores, and the mean depends on their order.
     """
-    precisions = {}
+    # With photographs of equal scores by name, as reported, and in the opposite order.
+    precisions, reverse = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         described = {
             name: _described(subject, city, Path(folder, name)) for name, city in test_set.items()
@@ -99,13 +107,25 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
                     path = city.images[query.image]
                     raise ValueError(f"{path} has no keypoints in the box of {query.name}")
                 for engine, answers in answering.items():
-                    ranked = np.argsort(-answers(image, chosen), kind="stable")
-                    precision = average_precision([names[number] for number in ranked], query)
-                    precisions[engine, name, query.name] = 100 * precision
+                    scores = answers(image, chosen)
+                    for kept, step in ((precisions, 1), (reverse, -1)):
+                        ranked = _ranked(names[::step], scores[::step])
+                        kept[engine, name, query.name] = 100 * average_precision(ranked, query)
     single = pd.Series(precisions)
     cities = single.groupby(level=[0, 1]).mean()
+    means = cities.groupby(level=0).mean()
     numbers = {".".join(key): value for key, value in (*single.items(), *cities.items())}
-    return numbers | cities.groupby(level=0).mean().to_dict()
+    in_reverse = pd.Series(reverse).groupby(level=[0, 1]).mean().groupby(level=0).mean()
+    for engine, value in means.items():
+        if abs(in_reverse[engine] - value) > MOST_BY_TIES:
+            said = _TIES.format(engine=engine, reverse=in_reverse[engine], value=value)
+            warnings.warn(said, stacklevel=2)
+    return numbers | means.to_dict()
+
+
+def _ranked(names: Sequence[str], scores: np.ndarray) -> list[str]:
+    """Return the names by descending score; equal scores keep the order given."""
+    return [names[number] for number in np.argsort(-scores, kind="stable")]
 
 
 def _described(subject: Subject, city: City, folder: Path) -> list[Features]:

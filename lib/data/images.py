@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import cv2
+import kornia_rs
 import numpy as np
 from PIL import ExifTags, Image
 
@@ -38,7 +39,7 @@ FOCAL_LENGTHS = {
 
 
 def read_image(path: Path, header_only: bool = False) -> Image.Image:
-    """Read an image of any format that Pillow reads; unlike OpenCV, refuse a truncated file.
+    """Read an image of any format that Pillow reads; unlike OpenCV, refuse a damaged file.
 
     Args:
         path: the file.
@@ -46,17 +47,31 @@ def read_image(path: Path, header_only: bool = False) -> Image.Image:
 
     Raises:
         FileNotFoundError: the file is missing.
-        ValueError: the file is truncated or not an image.
+        ValueError: the file is truncated, a damaged JPEG, or not an image.
     """
     try:
         with Image.open(path) as image:
             if not header_only:
                 image.load()
-            return image
     except FileNotFoundError:
         raise
     except Exception as error:
         raise ValueError(f"{path} is cut short or no image ({error})") from error
+    if not header_only and image.format in ("JPEG", "MPO") and image.mode in ("L", "RGB"):
+        _refuse_damaged_jpeg(path)
+    return image
+
+
+def _refuse_damaged_jpeg(path: Path) -> None:
+    """Raise ValueError if a JPEG, grey or in colour, has data that do not follow its own code.
+
+    Pillow and OpenCV go on behind the damage, where blocks are grey or shifted by a multiple of 8 px.
+    Damage that leaves a valid code cannot be seen: a JPEG has no checksum.
+    """
+    try:
+        kornia_rs.io.decode_image_jpegturbo(path.read_bytes(), "mono")
+    except Exception as error:
+        raise ValueError(f"{path} is damaged: its JPEG data are not whole") from error
 
 
 def fault_of_pages(path: Path, header: Image.Image) -> str:

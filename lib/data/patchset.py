@@ -47,6 +47,9 @@ class PatchSet:
         representatives: (C,) int64, a patch of each point. FPR95 then takes all pairs of different
             points, one patch each, as non-matching ones. None: it takes those of `pairs`, as in UBC
             PhotoTour.
+
+    Raises:
+        ValueError: another number of point or image ids than of patches.
     """
 
     name: str
@@ -55,6 +58,13 @@ class PatchSet:
     image_ids: np.ndarray | None
     pairs: LabelledPairs | None
     representatives: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for ids, what in ((self.point_ids, "point"), (self.image_ids, "image")):
+            if ids is not None and len(ids) != len(self.patches):
+                raise ValueError(
+                    f"{self.name} has {len(self.patches)} patches, but {len(ids)} {what} ids"
+                )
 
 
 def one_patch_a_point(point_ids: np.ndarray, seed: int = 0) -> np.ndarray:
