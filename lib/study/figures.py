@@ -1,5 +1,6 @@
 """Drawing that several notebooks share: effects with intervals, HPatches' tasks, and grey pictures."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -34,11 +35,12 @@ def forest(
 
     Args:
         axes: to draw on; the legend is the caller's.
-        effects: a row an effect, the first at the top; its index names the rows. Columns: `effect`,
-            `from` and `to`, the ends of its 95% interval, and `printed` where a paper has the effect.
+        effects: a row an effect, the first at the top; its index names the rows, and R_L2 there is
+            drawn with a subscript. Columns: `effect`; `from` and `to`, the ends of its 95% interval,
+            NaN for a single run; and `printed` where a paper has the effect.
         singles: the effects of single replicates, by the name of their row.
         none: where no effect is, 1 of a ratio and 0 of a difference.
-        single: what a replicate is, for the legend, e.g. "one place".
+        single: what a replicate is, for the legend, as in `lib.study.runs.Study.replicate`.
     """
     heights = np.arange(len(effects))
     # Single effects lie below the interval of their row, however high the row is, and every other one a
@@ -53,13 +55,23 @@ def forest(
     axes.hlines(heights, effects["from"], effects["to"], color="C0", lw=1.2)
     for end in ("from", "to"):
         axes.plot(effects[end], heights, "|", color="C0", ms=6)
-    axes.plot(effects["effect"], heights, "D", color="C0", ms=3.5, label="mean, with 95% interval")
+    known = effects["from"].notna()
+    label = "mean, with 95% interval"
+    axes.plot(effects["effect"].where(known), heights, "D", color="C0", ms=3.5, label=label)
+    if not known.all():
+        alone = effects["effect"].where(~known)
+        axes.plot(alone, heights, "D", color="C0", mfc="white", ms=3.5, label="single run, no interval")
     if "printed" in effects:
         axes.plot(effects["printed"], heights, "o", mfc="none", mec="C1", ms=6, label="printed")
     axes.axvline(none, color="0.5", lw=0.8)
-    axes.set_yticks(heights, effects.index)
+    axes.set_yticks(heights, [with_subscripts(name) for name in effects.index])
     axes.set_ylim(len(effects) - 0.5, -0.5)
     axes.grid(axis="y", linestyle=":")
+
+
+def with_subscripts(name: str) -> str:
+    """Return a name as Matplotlib sets it: what follows a letter's underscore, as in w_i, is lowered."""
+    return re.sub(r"(?<=[A-Za-z])_(\w+)", r"$_{\1}$", name)
 
 
 def tasks_figure(numbers: pd.DataFrame, note: str) -> Figure:

@@ -215,6 +215,11 @@ class Study:
         return f"{self.profile.name}, {self.source.name}"
 
     @property
+    def replicate(self) -> str:
+        """What a single dot of a figure is, for its legend."""
+        return "one place to train on" if self.profile.by_place else "one seed"
+
+    @property
     def heading(self) -> str:
         """Profile and data in one line."""
         return f"profile {self.profile.name}, data {self.source.name} ({', '.join(self.tests)})"
