@@ -93,3 +93,16 @@ def test_a_forest_has_a_row_an_effect_from_the_top_with_its_interval_and_its_rep
     assert [label.get_text() for label in axes.get_yticklabels()] == index
     assert axes.yaxis_inverted()
     plt.close(figure)
+
+
+def test_a_forest_marks_an_effect_of_a_single_run_and_lowers_indices() -> None:
+    effects = pd.DataFrame(
+        {"effect": [0.9, 1.2], "from": [0.8, np.nan], "to": [1.0, np.nan]}, ["w_i = 1", "one_place"]
+    )
+    _, axes = plt.subplots()
+    figures.forest(axes, effects, {"w_i = 1": [0.85, 0.95], "one_place": [1.2]}, 1, "one seed")
+    handles, labels = axes.get_legend_handles_labels()
+    drawn = {label: handle.get_xdata() for label, handle in zip(labels, handles, strict=True)}
+    np.testing.assert_array_equal(drawn["mean, with 95% interval"], [0.9, np.nan])
+    np.testing.assert_array_equal(drawn["single run, no interval"], [np.nan, 1.2])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["w$_{i}$ = 1", "one_place"]

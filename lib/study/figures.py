@@ -71,7 +71,7 @@ def forest(
 
 def with_subscripts(name: str) -> str:
     """Return a name as Matplotlib sets it: what follows a letter's underscore, as in w_i, is lowered."""
-    return re.sub(r"(?<=[A-Za-z])_(\w+)", r"$_{\1}$", name)
+    return re.sub(r"\b([A-Za-z])_(\w+)", r"\1$_{\2}$", name)
 
 
 def tasks_figure(numbers: pd.DataFrame, note: str) -> Figure:
