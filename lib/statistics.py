@@ -217,9 +217,17 @@ def effect_by_place(cells: pd.DataFrame) -> pd.Series:
     """Return a comparison's effect at each place to train on: the mean over the places tested on.
 
     Args:
-        cells: (train place, test place) differences of log FPR95 or of points; NaN where a network was
-            not tested, such as on its own place.
+        cells: (train place, test place) differences of log FPR95 or of points, a row a train place; NaN
+            where a network was not tested, such as on its own place.
+
+    Raises:
+        ValueError: a train place has several rows, such as one a seed, which would count as places.
     """
+    if not cells.index.is_unique:
+        repeated = cells.index[cells.index.duplicated()][0]
+        raise ValueError(
+            f"{repeated!r} has several rows, which are no replicates: take their mean first"
+        )
     return cells.mean(axis=1).dropna()
 
 

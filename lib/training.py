@@ -12,8 +12,9 @@ import pickle
 import struct
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -126,15 +127,16 @@ def train(
         device: "cpu", "cuda", …
         evaluate: called with the model in evaluation mode at the end of each epoch.
         checkpoint: a file that is written every ``checkpoint_seconds``, from which a killed run
-            resumes and reaches the same weights bit for bit. The caller removes it once the result of
-            training is stored elsewhere.
+            resumes and reaches the same weights bit for bit. It belongs to one run: the caller removes
+            it once the result of training is stored elsewhere.
         on_step: called with the steps done and the total.
         max_steps: stop after this many steps, keeping the schedule of the full run.
 
     Raises:
         ValueError: the set's patches are not uint8, it cannot fill a batch, or the recipe names an
             unknown part.
-        ForeignCheckpoint: the checkpoint is damaged or something else.
+        ForeignCheckpoint: the checkpoint is damaged, something else, or of a run with another recipe,
+            size, patch set or seed.
         FloatingPointError: the loss is no longer finite.
         OSError: a checkpoint cannot be written; the previous one is unchanged.
     """
@@ -163,7 +165,8 @@ def train(
     restorable = {**stateful, "optimizer": optimizer}
     if hasattr(batches.points, "state_dict"):
         restorable["points"] = batches.points
-    progress = _restore(checkpoint, restorable, generator) or _Progress()
+    run = {} if checkpoint is None else _identity(recipe, profile, patch_set, seed)
+    progress = _restore(checkpoint, run, restorable, generator) or _Progress()
     sums: dict[str, Tensor] = {}
     started = saved = time.monotonic()
     model.train()
@@ -214,7 +217,7 @@ def train(
         if checkpoint is not None and not sums and now - saved >= checkpoint_seconds:
             progress.seconds += now - started
             started = saved = now
-            _save(checkpoint, progress, restorable, generator)
+            _save(checkpoint, run, progress, restorable, generator)
 
     _keep_stages(progress, profile.stages, progress.step / total, stateful)
     progress.seconds += time.monotonic() - started
@@ -331,13 +334,30 @@ def _close_stretch(
         progress.curve.setdefault(name, []).append(value)
 
 
+def _identity(recipe: Recipe, profile: Profile, patch_set: PatchSet, seed: int) -> dict[str, str]:
+    """Describe what decides the weights that a run reaches, by names for messages."""
+    content = 0
+    for array in (patch_set.patches, patch_set.point_ids):
+        content = zlib.crc32(np.ascontiguousarray(array), content)
+    return {
+        "recipe": repr(replace(recipe, label="", rate_of=None, fixed=())),
+        "budget": repr(profile.budget_for(recipe)),
+        "width": repr(profile.width),
+        "precision": profile.precision,
+        "patch set": f"{len(patch_set.patches)} patches, {content:08x}",
+        "seed": repr(seed),
+    }
+
+
 def _save(
     path: Path,
+    run: Mapping[str, str],
     progress: _Progress,
     stateful: Mapping[str, nn.Module],
     generator: torch.Generator,
 ) -> None:
     content = {
+        "run": dict(run),
         "progress": dict(vars(progress)),
         "parts": {name: part.state_dict() for name, part in stateful.items()},
         "generator": generator.get_state(),
@@ -350,7 +370,10 @@ def _save(
 
 
 def _restore(
-    path: Path | None, stateful: Mapping[str, nn.Module], generator: torch.Generator
+    path: Path | None,
+    run: Mapping[str, str],
+    stateful: Mapping[str, nn.Module],
+    generator: torch.Generator,
 ) -> _Progress | None:
     if path is None or not path.exists():
         return None
@@ -363,6 +386,12 @@ def _restore(
         raise _foreign(path) from error
     if not _is_checkpoint(content, stateful, generator):
         raise _foreign(path)
+    for what, own in run.items():
+        if content["run"].get(what) != own:
+            raise ForeignCheckpoint(
+                f"{path} is of a run with another {what}: give this run a file of its own, or remove "
+                "that one to train from the start"
+            )
     for name, part in stateful.items():
         part.load_state_dict(content["parts"][name])
     generator.set_state(content["generator"])
@@ -376,10 +405,10 @@ def _is_checkpoint(
     content: object, stateful: Mapping[str, nn.Module], generator: torch.Generator
 ) -> bool:
     """Say whether a checkpoint's content has the names and shapes of this run's."""
-    names = {"progress", "parts", "generator", "torch", "cuda"}
+    names = {"run", "progress", "parts", "generator", "torch", "cuda"}
     if not (isinstance(content, dict) and content.keys() == names):
         return False
-    if not (isinstance(content["progress"], dict) and isinstance(content["parts"], dict)):
+    if not all(isinstance(content[name], dict) for name in ("run", "progress", "parts")):
         return False
     states = {"generator": generator.get_state(), "torch": torch.get_rng_state()}
     return (

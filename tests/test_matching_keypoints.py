@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kornia.feature import KeyNet, KeyNetDetector, extract_patches_from_pyramid, scale_laf
 from scipy.ndimage import gaussian_filter
+from scipy.spatial import cKDTree
 
 from lib.features.detectors import KINDS, Detector, Regions, as_tensor, detect, regions
 from lib.features.keypoints import (
@@ -176,12 +177,34 @@ def test_keynet_detects_with_the_weights_of_a_file(keynet: Path) -> None:
         maps, scores = theirs(as_tensor(texture()))
     detected = scores[0] > 0
     assert 10 < len(keypoints) == int(detected.sum())
-    np.testing.assert_array_equal(keypoints.position, maps[0, detected, :, 2])
     np.testing.assert_array_equal(keypoints.scores, scores[0, detected])
     # A patch at the usual magnification is as large as kornia's.
     np.testing.assert_allclose(
         MAGNIFICATION * keypoints.maps[:, :, :2], maps[0, detected, :, :2], rtol=1e-5
     )
+
+
+def test_keynet_finds_the_same_places_in_an_image_that_is_turned_by_half(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    weights = KeyNet(pretrained=False).state_dict()
+    # Weights that turn with the image: symmetric, and blind to the odd first derivatives.
+    for name, value in weights.items():
+        if value.ndim == 4:
+            weights[name] = (value + value.flip(2, 3)) / 2
+    weights["feature_extractor.lb_block.conv0.0.weight"][:, :2] = 0
+    weights["last_conv.0.weight"].abs_()
+    torch.save(weights, tmp_path / "keynet.pth")
+    detector = Detector("keynet", most=300, upright=True, weights=tmp_path / "keynet.pth")
+    image = texture()
+    first, turned = detect(image, detector), detect(np.ascontiguousarray(image[::-1, ::-1]), detector)
+    back = np.array(image.shape[::-1]) - 1 - turned.position
+    tree = cKDTree(np.column_stack([back, 100 * np.log(turned.scale)]))
+    apart, nearest = tree.query(np.column_stack([first.position, 100 * np.log(first.scale)]))
+    paired = apart < 1
+    assert paired.mean() > 0.8
+    assert len(np.unique(first.scale[paired].round(2))) > 3
+    bias = (back[nearest] - first.position)[paired].mean(axis=0)
+    np.testing.assert_allclose(bias, 0, atol=0.02)
 
 
 def at(x: float, y: float, scale: float, orientation: float) -> Keypoints:

@@ -213,6 +213,13 @@ def test_the_jackknife_leaves_out_each_place_as_train_and_test_place(seed, place
     assert jackknife(cells) == pytest.approx((whole - reach, whole + reach))
 
 
+def test_seeds_of_one_place_are_no_places_of_their_own():
+    cells = pd.DataFrame({"c": [0.1, 0.2, 0.3]}, ["a", "b", "b"])
+    for interval in (effect_by_place, jackknife):
+        with pytest.raises(ValueError, match="'b' has several rows"):
+            interval(cells)
+
+
 def test_where_the_test_place_does_not_count_the_jackknife_is_students_interval():
     cells = drawn_cells(np.random.default_rng(0), train=1, test=0, cell=0)
     interval = scipy.stats.ttest_1samp(effect_by_place(cells), 0).confidence_interval()

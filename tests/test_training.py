@@ -217,7 +217,32 @@ def test_a_checkpoint_of_other_names_or_shapes_is_foreign(
         train(*OTHERS[other], small_set, 0, checkpoint=checkpoint)
 
 
-@pytest.mark.parametrize("missing", ["progress", "parts", "generator", "torch", "cuda", "momentum"])
+RUN = {"recipe": ADASAMPLE, "profile": TINY, "seed": 0}
+NEAR = {
+    "recipe": {"recipe": replace(ADASAMPLE, optimizer=replace_options(ADASAMPLE.optimizer, lr=0.02))},
+    "budget": {"profile": replace(TINY, budget=replace(TINY.budget, epochs=TINY.budget.epochs + 1))},
+    "seed": {"seed": 1},
+}
+
+
+@pytest.mark.parametrize("what", [*NEAR, "patch set"])
+def test_a_checkpoint_of_another_run_with_equal_shapes_is_foreign(
+    what: str, small_set: PatchSet, checkpoint: Path
+) -> None:
+    patches = small_set.patches
+    if what == "patch set":
+        patches = np.flip(patches, axis=0).copy()
+    with pytest.raises(ForeignCheckpoint, match=rf"run\.pt is of a run with another {what}"):
+        train(
+            patch_set=replace(small_set, patches=patches),
+            checkpoint=checkpoint,
+            **(RUN | NEAR.get(what, {})),
+        )
+
+
+@pytest.mark.parametrize(
+    "missing", ["run", "progress", "parts", "generator", "torch", "cuda", "momentum"]
+)
 def test_a_checkpoint_that_lacks_something_is_foreign(
     missing: str, small_set: PatchSet, checkpoint: Path
 ) -> None:

@@ -255,6 +255,11 @@ def _maxima(grey: Tensor, detector: Detector) -> Regions:
         search = feature.ScaleSpaceDetector(detector.most, mr_size=1.0, resp_module=measure)
     with torch.inference_mode():
         maps, scores = search(grey)
+        if detector.kind == "keynet":
+            # In an image that was reduced by a factor f, kornia takes pixel u for f u of the full one.
+            # Pixel centres are at f u + (f − 1) / 2.
+            factor = feature.get_laf_scale(maps)[..., 0] / KEYNET_SCALE
+            maps[..., 2] += (factor - 1) / 2
     # If there are fewer maxima than asked for, kornia fills up the rest.
     filled = scores[0] > SMALLEST[detector.kind]
     return Regions(maps[0][filled].numpy(), scores[0][filled].numpy())
