@@ -89,9 +89,11 @@ def holm(p_values: ArrayLike) -> np.ndarray:
         that was not tested: it stays NaN and does not count.
 
     Raises:
-        ValueError: a value is below 0 or above 1.
+        ValueError: a value is below 0 or above 1, or they are no single row.
     """
     p = np.asarray(p_values, float)
+    if p.ndim != 1:
+        raise ValueError(f"p-values must be one row, got {p.shape}: which hypotheses belong together?")
     outside = p[(p < 0) | (p > 1)]
     if len(outside):
         raise ValueError(f"p-values must be from 0 to 1, got {outside[0]}")

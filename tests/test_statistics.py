@@ -109,6 +109,11 @@ def test_holm_rejects_what_the_step_down_rule_rejects(p, alpha):
         assert (adjusted[i] > alpha) == stopped
 
 
+def test_holm_takes_one_row_of_hypotheses():
+    with pytest.raises(ValueError, match=r"one row, got \(2, 2\)"):
+        holm([[0.01, 0.02], [0.03, 0.04]])
+
+
 def test_holm_leaves_out_what_was_not_tested():
     adjusted = holm([0.03, math.nan, 0.04, math.nan])
     assert adjusted == pytest.approx([0.06, math.nan, 0.06, math.nan], nan_ok=True)
