@@ -47,6 +47,8 @@ def forest(
     # little lower, so that near ones do not hide each other.
     for height, name in zip(heights, effects.index, strict=True):
         values = np.sort(np.asarray(singles[name]))
+        # Lines that are shifted do not widen the axis by themselves.
+        axes.update_datalim(np.column_stack([values, np.full(len(values), height)]))
         for own, points in ((values[::2], -4), (values[1::2], -6.5)):
             below = offset_copy(axes.transData, axes.figure, y=points, units="points")
             label = single if height == 0 and points == -4 else None
