@@ -66,7 +66,7 @@ def forest(
     if "printed" in effects:
         axes.plot(effects["printed"], heights, "o", mfc="none", mec="C1", ms=6, label="printed")
     axes.axvline(none, color="0.5", lw=0.8)
-    axes.set_yticks(heights, [with_subscripts(name) for name in effects.index])
+    axes.set_yticks(heights, [with_subscripts(str(name)) for name in effects.index])
     axes.set_ylim(len(effects) - 0.5, -0.5)
     axes.grid(axis="y", linestyle=":")
 
