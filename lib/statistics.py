@@ -227,9 +227,7 @@ def effect_by_place(cells: pd.DataFrame) -> pd.Series:
     """
     if not cells.index.is_unique:
         repeated = cells.index[cells.index.duplicated()][0]
-        raise ValueError(
-            f"{repeated!r} has several rows, which are no replicates: take their mean first"
-        )
+        raise ValueError(f"{repeated!r} has several rows, which are one place: take their mean first")
     return cells.mean(axis=1).dropna()
 
 

@@ -89,8 +89,7 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
     Warns:
         UserWarning: an engine gives photographs equal scores, and the mean depends on their order.
     """
-    # With photographs of equal scores by name, as reported, and in the opposite order.
-    precisions, reverse = {}, {}
+    precisions = {}
     with tempfile.TemporaryDirectory() as folder:
         described = {
             name: _described(subject, city, Path(folder, name)) for name, city in test_set.items()
@@ -108,19 +107,21 @@ def measure(subject: Subject, test_set: Mapping[str, City]) -> dict[str, float]:
                     raise ValueError(f"{path} has no keypoints in the box of {query.name}")
                 for engine, answers in answering.items():
                     scores = answers(image, chosen)
-                    for kept, step in ((precisions, 1), (reverse, -1)):
-                        ranked = _ranked(names[::step], scores[::step])
-                        kept[engine, name, query.name] = 100 * average_precision(ranked, query)
-    single = pd.Series(precisions)
+                    by_name = _ranked(names, scores)
+                    reverse = _ranked(names[::-1], scores[::-1])
+                    precisions[engine, name, query.name] = {
+                        "value": 100 * average_precision(by_name, query),
+                        "reverse": 100 * average_precision(reverse, query),
+                    }
+    # The rows are queries. Photographs of equal scores are by name in "value", as reported.
+    single = pd.DataFrame(precisions).T
     cities = single.groupby(level=[0, 1]).mean()
     means = cities.groupby(level=0).mean()
-    numbers = {".".join(key): value for key, value in (*single.items(), *cities.items())}
-    in_reverse = pd.Series(reverse).groupby(level=[0, 1]).mean().groupby(level=0).mean()
-    for engine, value in means.items():
-        if abs(in_reverse[engine] - value) > MOST_BY_TIES:
-            said = _TIES.format(engine=engine, reverse=in_reverse[engine], value=value)
-            warnings.warn(said, stacklevel=2)
-    return numbers | means.to_dict()
+    for engine, mean in means.iterrows():
+        if abs(mean["reverse"] - mean["value"]) > MOST_BY_TIES:
+            warnings.warn(_TIES.format(engine=engine, **mean), stacklevel=2)
+    reported = (*single["value"].items(), *cities["value"].items())
+    return {".".join(key): value for key, value in reported} | means["value"].to_dict()
 
 
 def _ranked(names: Sequence[str], scores: np.ndarray) -> list[str]:
