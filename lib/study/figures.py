@@ -43,17 +43,8 @@ def forest(
         single: what a replicate is, for the legend, as in `lib.study.runs.Study.replicate`.
     """
     heights = np.arange(len(effects))
-    # Single effects lie below the interval of their row, however high the row is, and every other one a
-    # little lower, so that near ones do not hide each other.
     for height, name in zip(heights, effects.index, strict=True):
-        values = np.sort(np.asarray(singles[name]))
-        # Lines that are shifted do not widen the axis by themselves.
-        axes.update_datalim(np.column_stack([values, np.full(len(values), height)]))
-        for own, points in ((values[::2], -4), (values[1::2], -6.5)):
-            below = offset_copy(axes.transData, axes.figure, y=points, units="points")
-            label = single if height == 0 and points == -4 else None
-            level = np.full(len(own), height)
-            axes.plot(own, level, "o", color="0.6", ms=2.5, label=label, transform=below)
+        replicates(axes, singles[name], height, single if height == 0 else None)
     axes.hlines(heights, effects["from"], effects["to"], color="C0", lw=1.2)
     for end in ("from", "to"):
         axes.plot(effects[end], heights, "|", color="C0", ms=6)
@@ -69,6 +60,26 @@ def forest(
     axes.set_yticks(heights, [with_subscripts(str(name)) for name in effects.index])
     axes.set_ylim(len(effects) - 0.5, -0.5)
     axes.grid(axis="y", linestyle=":")
+
+
+def replicates(axes: Axes, values: ArrayLike, height: float, label: str | None = None) -> None:
+    """Draw the single values of a row below the row's mark, however high the row is.
+
+    Every other value lies a little lower, so that near ones do not hide each other.
+
+    Args:
+        axes: to draw on.
+        values: (n,) along the x axis.
+        height: of the row, on the y axis.
+        label: for the legend.
+    """
+    values = np.sort(np.asarray(values))
+    # Lines that are shifted do not widen the axis by themselves.
+    axes.update_datalim(np.column_stack([values, np.full(len(values), height)]))
+    for own, points in ((values[::2], -4), (values[1::2], -6.5)):
+        below = offset_copy(axes.transData, axes.figure, y=points, units="points")
+        look = {"color": "0.6", "ms": 2.5, "transform": below}
+        axes.plot(own, np.full(len(own), height), "o", **look, label=label if points == -4 else None)
 
 
 def with_subscripts(name: str) -> str:
