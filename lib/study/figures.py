@@ -49,8 +49,9 @@ def forest(
     for end in ("from", "to"):
         axes.plot(effects[end], heights, "|", color="C0", ms=6)
     known = effects["from"].notna()
-    label = "mean, with 95% interval"
-    axes.plot(effects["effect"].where(known), heights, "D", color="C0", ms=3.5, label=label)
+    if known.any():
+        label = "mean, with 95% interval"
+        axes.plot(effects["effect"].where(known), heights, "D", color="C0", ms=3.5, label=label)
     if not known.all():
         alone = effects["effect"].where(~known)
         axes.plot(alone, heights, "D", color="C0", mfc="white", ms=3.5, label="single run, no interval")
