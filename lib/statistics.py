@@ -122,9 +122,11 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
         completely; a bootstrap of the runs has no width there. All are NaN where a run is.
 
     Raises:
-        ValueError: there are fewer than two runs of `a` or `b`.
+        ValueError: there are fewer than two runs of `a` or `b`, or they differ in their columns.
     """
     a, b = np.asarray(a, float), np.asarray(b, float)
+    if a.shape[1:] != b.shape[1:]:
+        raise ValueError(f"runs of {a.shape} and {b.shape} are no columns to compare each for itself")
     if min(len(a), len(b)) < 2:
         raise ValueError(f"give two or more runs of each method, got {len(a)} and {len(b)}")
     higher = a[:, None] > b
@@ -212,7 +214,9 @@ def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:
     pooled = np.sqrt((compared["lower_std"] ** 2 + compared["higher_std"] ** 2) / 2)
     few = 1 - 3 / (4 * (2 * runs - 2) - 1)
     apart = compared["higher_mean"] - compared["lower_mean"]
-    return (few * apart / pooled.where(pooled > 0)).rename("effect")
+    # The standard deviation of equal values is a rounding error rather than 0.
+    rounding = 1e-12 * compared[["lower_mean", "higher_mean"]].abs().max(axis=1)
+    return (few * apart / pooled.where(pooled > rounding)).rename("effect")
 
 
 def effect_by_place(cells: pd.DataFrame) -> pd.Series:
@@ -298,7 +302,8 @@ def chance_to_find(effect: float, spread: float, places: int) -> float:
     # scipy's noncentral F is wrong at 0, where it is F itself.
     if effect == 0:
         return 1 - CONFIDENCE
-    if spread == 0:
+    # Beyond a thousand standard errors scipy's noncentral F may be NaN, and the power is 1.
+    if np.sqrt(places) * abs(effect) > 1000 * spread:
         return 1.0
     # The square of a noncentral t is a noncentral F.
     beyond = scipy.stats.f.ppf(CONFIDENCE, 1, places - 1)

@@ -145,6 +145,13 @@ def test_pose_errors_are_the_known_angles(turned: float, shifted: float, scale: 
         assert errors == pytest.approx(max(turned, shifted), rel=1e-6)
 
 
+def test_a_translation_without_a_direction_is_no_estimate_of_one() -> None:
+    pose = np.eye(3), np.array([1.0, 0, 0])
+    assert imc.pose_error(pose, (np.eye(3), np.zeros(3))) == 90
+    assert imc.pose_error((np.eye(3), np.zeros(3)), pose) == 90
+    assert np.isnan(imc.pose_error(pose, (np.eye(3), np.full(3, np.nan))))
+
+
 def test_a_relative_pose_carries_one_cameras_points_to_the_other() -> None:
     rotation, translation = imc.relative_pose(VIEWS[0], VIEWS[3])
     first, second = (points(5) @ VIEWS[view].rotation.T + VIEWS[view].translation for view in (0, 3))

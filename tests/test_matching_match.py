@@ -44,6 +44,14 @@ def test_neighbours_equal_those_of_all_pairs(kind: str) -> None:
     np.testing.assert_allclose(all_distances(first, second)[rows, neighbours], expected, rtol=1e-5)
 
 
+def test_an_offset_that_all_descriptors_share_changes_no_neighbour() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.normal(1000, 1, (300, 128)).astype(np.float32)
+    second = first + rng.normal(0, 1.5, first.shape).astype(np.float32)
+    expected = cdist(first.astype(float), second.astype(float)).argmin(axis=1)
+    np.testing.assert_array_equal(nearest(first, second, 1)[1][:, 0], expected)
+
+
 @KINDS
 @pytest.mark.parametrize("mutual", [False, True])
 @pytest.mark.parametrize("ratio", [None, 0.9])

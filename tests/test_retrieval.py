@@ -137,6 +137,12 @@ def test_average_precision_is_the_published_one(ranked: list[str], grades: list[
     assert average_precision(ranked, truth) == pytest.approx(literal_ap(ranked, truth))
 
 
+def test_a_photograph_that_is_ranked_twice_is_refused() -> None:
+    # Counted twice, it would come to an average precision of 2.
+    with pytest.raises(ValueError, match="spire_1: a photograph is ranked twice"):
+        average_precision([*"aaaaabcd"], query("abcd", "", ""))
+
+
 @pytest.fixture(scope="module")
 def blobs() -> list[np.ndarray]:
     """Eight images of 30 features around six directions."""

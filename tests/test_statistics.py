@@ -79,6 +79,23 @@ def test_runs_without_a_spread_have_no_effect_in_units_of_it() -> None:
     assert effect_sizes(pd.DataFrame(compared)).isna().all()
 
 
+def test_a_spread_that_is_a_rounding_error_is_none() -> None:
+    # The standard deviation of three equal numbers is 1.7e-17.
+    spread = pd.Series([0.087] * 3).std()
+    assert spread > 0
+    compared = {"lower_mean": [0.087], "lower_std": spread, "higher_mean": [0.587], "higher_std": 0.0}
+    assert effect_sizes(pd.DataFrame(compared), runs=3).isna().all()
+    assert chance_to_find(0.087, spread, 3) == 1
+    assert places_needed(0.087, spread) == 2
+
+
+def test_runs_are_compared_column_by_column_only_where_both_have_columns() -> None:
+    baseline, methods = np.arange(5.0), np.arange(15.0).reshape(5, 3)
+    for a, b in ((baseline, methods), (methods, baseline), (baseline, methods[:, :1])):
+        with pytest.raises(ValueError, match="no columns to compare each for itself"):
+            vargha_delaney(a, b)
+
+
 def test_single_runs_have_no_effect_size() -> None:
     compared = {"lower_mean": [1.0], "lower_std": [0.5], "higher_mean": [1.5], "higher_std": [0.5]}
     with pytest.raises(ValueError, match="two or more runs of each method, got 1"):

@@ -154,12 +154,16 @@ def pose_error(known: Pose, found: Pose) -> float:
     """Return the larger angle in degrees: between two rotations (3, 3), or between the lines of two
     translations (3,).
 
-    Two views do not determine a translation's length, and the benchmark ignores its sign.
+    Two views do not determine a translation's length, and the benchmark ignores its sign. Where one
+    translation is zero and the other is not, the error is at least 90 degrees; a pose with NaN has NaN.
     """
     (rotation, a), (other, b) = known, found
     turned = Rotation.from_matrix(rotation @ other.T).magnitude()
     shifted = np.arctan2(np.linalg.norm(np.cross(a, b)), abs(a @ b))
-    return float(np.degrees(max(turned, shifted)))
+    # A translation of zero has no direction, so it is no estimate of one.
+    if np.any(a) != np.any(b):
+        shifted = np.pi / 2
+    return float(np.degrees(np.maximum(turned, shifted)))
 
 
 def mean_average_accuracy(errors: Sequence[float]) -> float:

@@ -188,8 +188,10 @@ def average_precision(ranked: Sequence[str], query: Query) -> float:
         query: grades the photographs.
 
     Raises:
-        ValueError: the query has no right photographs.
+        ValueError: the query has no right photographs, or a photograph is ranked twice.
     """
+    if len(set(ranked)) < len(ranked):
+        raise ValueError(f"{query.name}: a photograph is ranked twice")
     right = query.good | query.ok
     if not right:
         raise ValueError(f"{query.name} has no good and no ok photographs")
