@@ -14,6 +14,7 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike
 
+from lib.arrays import as_array
 from lib.data.scenes.sets import place_of
 
 CONFIDENCE = 0.95
@@ -91,7 +92,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: a value is below 0 or above 1, or they are no single row.
     """
-    p = np.asarray(p_values, float)
+    p = as_array(p_values, float)
     if p.ndim != 1:
         raise ValueError(f"p-values must be one row, got {p.shape}: which hypotheses belong together?")
     outside = p[(p < 0) | (p > 1)]
@@ -124,7 +125,7 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
     Raises:
         ValueError: there are fewer than two runs of `a` or `b`, or they differ in their columns.
     """
-    a, b = np.asarray(a, float), np.asarray(b, float)
+    a, b = as_array(a, float), as_array(b, float)
     if a.shape[1:] != b.shape[1:]:
         raise ValueError(f"runs of {a.shape} and {b.shape} are no columns to compare each for itself")
     if min(len(a), len(b)) < 2:
@@ -172,7 +173,7 @@ def power(
     Returns:
         The fraction of draws that the test rejects, by "effect"; NaN for an effect of NaN.
     """
-    effects = np.asarray(effects, float)
+    effects = as_array(effects, float)
     draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
     lower = draws[0] - effects[:, None, None]
     higher = draws[1]
@@ -192,7 +193,7 @@ def binomial_error(rate: ArrayLike) -> np.ndarray:
         The same shape, in percent. It is a lower bound, because it ignores the threshold's own error and
         that pairs share points.
     """
-    share = np.asarray(rate, float) / 100
+    share = as_array(rate, float) / 100
     return 100 * np.sqrt(share * (1 - share) / NEGATIVES)
 
 
@@ -240,7 +241,7 @@ def student_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple
 
     Where all values are equal it has no width; scipy's is NaN there.
     """
-    values = np.asarray(values, float)
+    values = as_array(values, float)
     error = values.std(ddof=1) / np.sqrt(len(values))
     reach = scipy.stats.t.ppf((1 + confidence) / 2, len(values) - 1) * error
     return float(values.mean() - reach), float(values.mean() + reach)

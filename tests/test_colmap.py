@@ -83,6 +83,28 @@ def test_a_database_of_verified_matches_alone_keeps_them(tmp_path: Path) -> None
     assert inliers(path) == before
 
 
+def test_the_stationary_share_is_that_of_verified_matches_at_the_same_pixels(tmp_path: Path) -> None:
+    path = synthesized(tmp_path)
+    assert colmap.stationary_share(path) == 0
+    logo = np.random.default_rng(0).uniform(20, 60, (25, 2)).astype(np.float32)
+    with pycolmap.Database.open(path) as database:
+        first, second = (database.read_keypoints(image) for image in (1, 2))
+        geometry = database.read_two_view_geometry(1, 2)
+        verified = len(geometry.inlier_matches)
+        for image, points in ((1, first), (2, second)):
+            spare = np.zeros((25, points.shape[1]), np.float32)
+            spare[:, :2] = logo
+            database.update_keypoints(image, np.concatenate([points, spare]))
+        rows = np.stack([len(first) + np.arange(25), len(second) + np.arange(25)], axis=1)
+        geometry.inlier_matches = np.concatenate([geometry.inlier_matches, rows]).astype(np.uint32)
+        database.delete_two_view_geometry(1, 2)
+        database.write_two_view_geometry(1, 2, geometry)
+        others = sum(
+            len(database.read_two_view_geometry(*pair).inlier_matches) for pair in ((1, 3), (2, 3))
+        )
+    assert colmap.stationary_share(path) == pytest.approx(25 / (verified + 25 + others))
+
+
 def inliers(path: Path) -> dict[tuple[int, int], list[list[int]]]:
     """Return the verified matches of a database by pair of images."""
     with pycolmap.Database.open(path) as database:

@@ -27,7 +27,7 @@ LAYERS = (
     ("models", "losses", "samplers", "schedules"),
     ("data",),
     ("features",),
-    ("files",),
+    ("files", "arrays"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

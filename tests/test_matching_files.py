@@ -817,18 +817,40 @@ def test_output_folders_within_the_images_are_not_read(images: Path, tmp_path: P
             assert sorted(file) == ["below", "one.png"]
 
 
-def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:
+def write_views_of_a_wall(images: Path, stamp: str = "") -> None:
+    """Write five photographs of a wall, with a text at the same pixels of each."""
     textures = greys(240)[:2]
     frontal = Arrangement(np.deg2rad(100), 5, (480, 240), np.deg2rad(20), 0.0)
     site = plan_wall(textures, frontal, np.random.default_rng(0))
-    images, out = tmp_path / "images", tmp_path / "out"
     images.mkdir()
     for number, view in enumerate(render_views(site, textures)):
-        Image.fromarray(view).save(images / f"{number}.png")
-    options = ["--descriptor", "rootsift", "--contrast", "0.02", "--ratio", "0.8", "--one-camera"]
-    assert command.main(["folder", str(images), str(out), *options]) == 0
+        stamped = cv2.putText(view.copy(), stamp, (10, 225), cv2.FONT_HERSHEY_SIMPLEX, 0.6, 255, 2)
+        Image.fromarray(stamped).save(images / f"{number}.png")
+
+
+OF_VIEWS = ("--descriptor", "rootsift", "--contrast", "0.02", "--ratio", "0.8", "--one-camera")
+
+
+def test_a_time_stamp_is_told_and_its_matches_can_be_left_out(tmp_path: Path, capsys) -> None:
+    images, out = tmp_path / "images", tmp_path / "out"
+    write_views_of_a_wall(images, "2024-04-25 17:23:08 CAM3")
+    assert command.main(["folder", str(images), str(out), *OF_VIEWS]) == 0
+    told = "of the verified matches lie at the same pixels although the images moved"
     assert command.main(["model", str(images), str(out)]) == 0
-    assert "models/0, the largest of 1" in capsys.readouterr().out
+    assert told in capsys.readouterr().out
+    shutil.rmtree(out / "models")
+    assert command.main(["model", str(images), str(out), "--drop-stationary"]) == 0
+    assert told not in capsys.readouterr().out
+
+
+def test_views_of_a_scene_become_a_sparse_model(tmp_path: Path, capsys) -> None:
+    images, out = tmp_path / "images", tmp_path / "out"
+    write_views_of_a_wall(images)
+    assert command.main(["folder", str(images), str(out), *OF_VIEWS]) == 0
+    assert command.main(["model", str(images), str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "models/0, the largest of 1" in told
+    assert "the same pixels" not in told
     model = pycolmap.Reconstruction(out / "models" / "0")
     assert model.num_reg_images() >= 4
     assert model.compute_mean_reprojection_error() < 1.5

@@ -52,6 +52,13 @@ def test_an_offset_that_all_descriptors_share_changes_no_neighbour() -> None:
     np.testing.assert_array_equal(nearest(first, second, 1)[1][:, 0], expected)
 
 
+def test_masked_descriptors_are_refused() -> None:
+    first = descriptors("float", 0, 20)
+    masked = np.ma.masked_greater(first, 1)
+    with pytest.raises(ValueError, match="masked values would count as values"):
+        match(masked, first)
+
+
 @KINDS
 @pytest.mark.parametrize("mutual", [False, True])
 @pytest.mark.parametrize("ratio", [None, 0.9])
@@ -237,6 +244,23 @@ def test_patches_are_bytes_or_floating_from_0_to_1_or_to_255_with_or_without_a_c
 ) -> None:
     sift = find("sift")
     np.testing.assert_array_equal(patch_descriptors(sift, given), patch_descriptors(sift, PATCHES))
+
+
+def test_floats_of_which_8_bits_would_keep_little_are_refused_as_in_a_16_bit_file() -> None:
+    # A thermal camera's counts divided by 65,535.
+    image = texture()
+    thermal = (29_500 + image / 255 * 300).round() / 65_535
+    regions = detect(image, Detector(most=40))
+    with pytest.raises(ValueError, match="an image: 8 bits would keep 2 of its grey values"):
+        describe(thermal, regions, find("sift"))
+    with pytest.warns(UserWarning, match="2 of 2 patches span less than 4 of 255 grey values"):
+        as_patches(thermal[: 2 * 64, :64].reshape(2, 64, 64))
+
+
+def test_a_faint_patch_among_others_gives_a_warning() -> None:
+    given = np.concatenate([PATCHES[:1] / 256.0, PATCHES[1:]])
+    with pytest.warns(UserWarning, match="1 of 2 patches span less than 4 of 255 grey values"):
+        as_patches(given)
 
 
 def test_hpatches_patches_are_resized_as_the_benchmark_does_and_a_warning_says_so() -> None:

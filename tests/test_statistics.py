@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from lib.statistics import (
     mann_whitney_outcomes,
     places_needed,
     power,
+    student_interval,
     vargha_delaney,
 )
 
@@ -94,6 +96,15 @@ def test_runs_are_compared_column_by_column_only_where_both_have_columns() -> No
     for a, b in ((baseline, methods), (methods, baseline), (baseline, methods[:, :1])):
         with pytest.raises(ValueError, match="no columns to compare each for itself"):
             vargha_delaney(a, b)
+
+
+def test_masked_values_are_refused() -> None:
+    runs = np.ma.masked_equal([6.1, 5.8, 100.0], 100)
+    for statistic in (holm, student_interval, partial(vargha_delaney, [1, 2]), power, binomial_error):
+        with pytest.raises(ValueError, match="masked values would count as values"):
+            statistic(runs)
+    # Without a masked value it is an array like any other.
+    assert student_interval(np.ma.array([1.0, 2.0])) == student_interval([1.0, 2.0])
 
 
 def test_single_runs_have_no_effect_size() -> None:

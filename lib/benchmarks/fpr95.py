@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lib.arrays import as_array
 from lib.benchmarks.pair_distances import count_within, distances_between
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def fpr95(distances: np.ndarray, match: np.ndarray) -> Fpr95:
     Raises:
         ValueError: a distance is not finite, `match` has other values, or one kind of pair is missing.
     """
-    distances, match = np.asarray(distances), np.asarray(match)
+    distances, match = as_array(distances), as_array(match)
     if match.dtype != bool and not np.isin(match, (0, 1)).all():
         raise ValueError("match holds values other than 0 and 1: give the distances first, then match")
     match = match.astype(bool)

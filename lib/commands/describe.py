@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from lib.commands.options import exit_status, positive, stated
+from lib.data.colmap import stationary_share
 from lib.features import files, networks
 from lib.features.detectors import Detector
 from lib.features.folder import Settings, check_unchanged, describe_and_match, stated_camera
@@ -27,6 +28,8 @@ from lib.study.making import load_network
 from lib.study.store import Store
 
 Chosen = TypeVar("Chosen", Detector, Settings)
+# Share of matches at the same pixels from which a logo or the like is suspected.
+_STATIONARY = 0.015
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     model.add_argument("images", type=Path)
     model.add_argument("out", type=Path, help="as `folder` left it; gets models/0, …")
     model.add_argument("--refine-camera", action="store_true", help="also where `folder` got --camera")
+    text = "leave out matches at the same pixels of both images: a logo, a time stamp"
+    model.add_argument("--drop-stationary", action="store_true", help=text)
     model.set_defaults(run=_model)
 
     export = commands.add_parser("export", help="a run's network, for others")
@@ -132,11 +137,18 @@ def _model(options: argparse.Namespace) -> None:
     if known:
         print(f"the camera is {'kept as given' if keeps else 'refined from'}: {known}")
     database, models = options.out / files.DATABASE, options.out / "models"
-    models = files.sparse_models(database, options.images, models, keep_cameras=keeps)
+    models = files.sparse_models(
+        database, options.images, models, keeps, drop_stationary=options.drop_stationary
+    )
     if not models:
         raise ValueError(f"{options.out}: {files.why_no_model(database)}")
     folder, model = models[0]
     print(f"{folder}, the largest of {len(models)}\n{model.summary()}")
+    if (share := stationary_share(database)) > _STATIONARY:
+        print(
+            f"{share:.1%} of the verified matches lie at the same pixels although the images moved, as "
+            "on a logo or a time stamp, and may bend the model: try --drop-stationary"
+        )
     for name, length in files.implausible_focal_lengths(model).items():
         print(f"implausible: a focal length of {length:.2g} image widths for the camera of {name}")
 

@@ -7,6 +7,7 @@ result. In COLMAP, the first pixel's centre is at 0.5, 0.5.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,10 @@ SMALLEST_MODEL = 3
 # about 0.8 if the poses fit.
 LEAST_EXPLAINED = 0.3
 _VERIFICATION = pycolmap.TwoViewGeometryOptions(ransac={"random_seed": 0})
+# Pixels within which a match counts as at rest, as in COLMAP.
+_AT_REST = _VERIFICATION.stationary_matches_max_error
+# A pair of images has moved if a quarter of its matches have moved by more, px.
+_MOVED = 20.0
 
 
 def posed_model(cameras: Mapping[str, Camera]) -> pycolmap.Reconstruction:
@@ -124,22 +129,47 @@ def mapped_photographs(images: Path, names: Sequence[str], work: Path) -> pycolm
     return mapped(database, work)
 
 
-def verify(database: Path) -> None:
+def verify(database: Path, drop_stationary: bool = False) -> None:
     """Verify all matches of a database by two-view geometry, in place and anew.
 
     What it holds of an earlier verification is left out, for the matches may have been replaced since. A
     database that holds verified matches alone stays as it is.
+
+    Args:
+        database: with matches.
+        drop_stationary: whether to leave out matches at the same pixels of both images.
     """
     pycolmap.set_random_seed(0)
+    options = copy(_VERIFICATION)
+    options.filter_stationary_matches = drop_stationary
     with pycolmap.Database.open(database) as opened:
         # COLMAP passes over pairs that have a geometry.
         if opened.num_matches():
             opened.clear_two_view_geometries()
     # Batches of a hundred pairs, because Ctrl-C waits for the end of a batch.
     pairing = pycolmap.ExistingMatchedPairingOptions(batch_size=100)
-    pycolmap.geometric_verification(
-        database, pairing_options=pairing, two_view_geometry_options=_VERIFICATION
-    )
+    pycolmap.geometric_verification(database, pairing_options=pairing, two_view_geometry_options=options)
+
+
+def stationary_share(database: Path) -> float:
+    """Return the share of verified matches that lie at the same pixels of both images, over pairs of
+    images that moved; 0 without such pairs.
+
+    On photographs of a scene it was 0.005 at most, and with a logo or a time stamp on them 0.02 to 0.47.
+    """
+    shifts = []
+    with pycolmap.Database.open(database) as opened:
+        positions = {
+            image.image_id: opened.read_keypoints(image.image_id)[:, :2]
+            for image in opened.read_all_images()
+        }
+        for pair, geometry in zip(*opened.read_two_view_geometries(), strict=True):
+            first, second = pycolmap.pair_id_to_image_pair(pair)
+            one, other = geometry.inlier_matches.T
+            shift = np.linalg.norm(positions[first][one] - positions[second][other], axis=1)
+            if len(shift) and np.percentile(shift, 75) > _MOVED:
+                shifts.append(shift)
+    return float((np.concatenate(shifts) <= _AT_REST).mean()) if shifts else 0.0
 
 
 def mapped(

@@ -13,15 +13,11 @@ import kornia_rs
 import numpy as np
 from PIL import ExifTags, Image
 
+from lib.features.grey_values import FEWEST_GREYS, kept_values
 from lib.files import write_bytes
 
 # Decoding so many takes about 0.3 GB.
 MOST_PIXELS = 50_000_000
-# Fewest grey values that must remain of a 16-bit file whose values 8 bits do not tell apart: a camera's
-# 12 or 14 bits may be stored in the low bits, a thermal camera's in a small part of the range.
-_FEWEST_GREYS = 65
-# Share of the pixels that a grey value has at least: a sensor's hot pixels are no grey values.
-_RARE = 1e-5
 # Bit of TIFF's NewSubfileType, which says that another picture of the file is the full one.
 _REDUCED = 1
 # EXIF orientations of images whose pixels are stored turned or mirrored.
@@ -247,7 +243,7 @@ def read_grey(
             # OpenCV inverts it only if it has 8 bits.
             white = f"{path} is a TIFF of 16 bits whose 0 is white, which programs read differently"
             raise ValueError(f"{white}: save it as PNG")
-        if (kept := _kept_values(grey)) < _FEWEST_GREYS:
+        if (kept := kept_values(grey)) < FEWEST_GREYS:
             bits = f"{path} holds 16 bits a pixel, of which 8 bits would keep {kept} grey values"
             raise ValueError(f"{bits}: stretch them, or save it with 8")
         grey = (grey >> 8).astype(np.uint8)
@@ -265,14 +261,6 @@ def _largest_value(header: Image.Image) -> int:
     # Where the value is that of all bits of a pixel, Pillow may leave it out.
     arguments = header.tile[0].args
     return arguments[1] if isinstance(arguments, tuple) else 255
-
-
-def _kept_values(grey: np.ndarray) -> int:
-    """Count the grey values of a uint16 image's upper 8 bits; 256 if these tell all its values apart."""
-    pixels = cv2.calcHist([grey], [0], None, [2**16], [0, 2**16]).reshape(256, 256)
-    if np.count_nonzero(pixels, axis=1).max() == 1:
-        return 256
-    return np.count_nonzero(pixels.sum(axis=1) >= max(_RARE * grey.size, 1))
 
 
 def turned(stored: np.ndarray, mark: int | None) -> np.ndarray:

@@ -257,7 +257,11 @@ def write_database(
 
 
 def sparse_models(
-    database: Path, images: Path, out: Path, keep_cameras: bool = False
+    database: Path,
+    images: Path,
+    out: Path,
+    keep_cameras: bool = False,
+    drop_stationary: bool = False,
 ) -> list[tuple[Path, pycolmap.Reconstruction]]:
     """Verify the matches of a database and build models, each in a folder.
 
@@ -266,6 +270,7 @@ def sparse_models(
         images: the folder of the images, from which points take their colours.
         out: gets the models as folders 0, 1, …; made only if there is a model.
         keep_cameras: whether cameras stay as the database has them, because they are known.
+        drop_stationary: whether to leave out matches at the same pixels of both images.
 
     Returns:
         Folders and models, by number of images, then of points, largest first; empty if no two images
@@ -279,7 +284,7 @@ def sparse_models(
         raise FileNotFoundError(f"{database} is missing: describe and match the images first")
     if out.exists():
         raise FileExistsError(f"{out} is there already: name another folder, or remove it")
-    verify(database)
+    verify(database, drop_stationary)
     with ended_cleanly(), tempfile.TemporaryDirectory(dir=out.parent) as folder:
         models = Path(folder, "models")
         models.mkdir()

@@ -9,6 +9,8 @@ import faiss
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lib.arrays import as_array
+
 # Nearest over second-nearest; Lowe's is 0.8 for SIFT.
 RATIO = 0.9
 # Bytes that are no packed descriptor's: SIFT's numbers as COLMAP and OpenCV store them. The longest
@@ -73,7 +75,7 @@ def match(
     """
     if ratio is not None and not 0 < ratio <= 1:
         raise ValueError(f"ratio must be above 0, 1 at most, or None, got {ratio}")
-    first, second = np.asarray(first), np.asarray(second)
+    first, second = as_array(first), as_array(second)
     if bool in (first.dtype, second.dtype):
         raise ValueError("descriptors of bool cannot be matched: pack them with np.packbits(…, axis=1)")
     for array in (first, second):
@@ -137,7 +139,7 @@ def similarity(first: ArrayLike, second: ArrayLike, matches: Matches) -> np.ndar
     A match scores (1 + cosine) / 2, and a keypoint without one 0. For bits the score is the share that
     agree, which equals (1 + cosine) / 2 of vectors of -1 and 1. Descriptors are as `match` takes them.
     """
-    first, second = np.asarray(first), np.asarray(second)
+    first, second = as_array(first), as_array(second)
     one, other = first[matches.first], second[matches.second]
     if first.dtype == np.uint8:
         agree = 1 - matches.distance / (8 * first.shape[1])

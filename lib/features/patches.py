@@ -16,7 +16,9 @@ import torch
 from kornia.feature import extract_patches_simple, get_laf_scale, scale_laf
 from kornia.geometry.transform import pyrdown
 
+from lib.arrays import as_array
 from lib.features.detectors import Detector, Regions, as_tensor, detect
+from lib.features.grey_values import as_grey
 from lib.features.keypoints import Keypoints, local_affine
 
 # Side of a patch, px, as in UBC PhotoTour.
@@ -25,9 +27,6 @@ PATCH = 64
 PATCH_WIDTH = 14.0
 # Half a patch's width in `extract`, in keypoint scales; DSM's "magnification factor" (Sec. 5.4).
 MAGNIFICATION = 6.0
-# Highest grey value of an image of 0 to 1 whose resizing overshot: on photographs, bicubic and Lanczos
-# reach 1.1, at black and white edges 1.55. An image of 0 to 255 has no texture below it.
-OVERSHOT = 2.0
 # How far from the centres of the outermost pixels a keypoint may lie, px: their outer edges are half a
 # pixel away, and programs that place the first centre at 0.5 shift a keypoint by as much.
 _BEYOND = 1.0
@@ -47,13 +46,13 @@ def as_image(image: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: it has colours, another type or other values.
     """
-    image = np.asarray(image)
+    image = as_array(image)
     if image.ndim != 2:
         raise ValueError(
             f"an image is (H, W) of grey values, got {image.shape}: convert colours to grey, as "
             "lib.data.images.read_grey does"
         )
-    return _grey_values(image, "an image")
+    return as_grey(image, "an image")
 
 
 def as_patches(patches: np.ndarray) -> np.ndarray:
@@ -67,11 +66,11 @@ def as_patches(patches: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: they have another shape, type or other values.
     """
-    patches = np.asarray(patches)
+    patches = as_array(patches)
     squares = patches[:, 0] if patches.ndim == 4 and patches.shape[1] == 1 else patches
     if squares.ndim != 3 or squares.shape[1] != squares.shape[2] or not squares.shape[1]:
         raise ValueError(f"patches are (m, S, S) or (m, 1, S, S) of grey values, got {patches.shape}")
-    grey = _grey_values(squares, "patches")
+    grey = as_grey(squares, "patches")
     side = grey.shape[1]
     if side == PATCH:
         return grey
@@ -79,23 +78,6 @@ def as_patches(patches: np.ndarray) -> np.ndarray:
     rule = cv2.INTER_AREA if side > PATCH else cv2.INTER_LINEAR
     resized = [cv2.resize(patch, (PATCH, PATCH), interpolation=rule) for patch in grey]
     return np.array(resized, np.uint8).reshape(-1, PATCH, PATCH)
-
-
-def _grey_values(values: np.ndarray, what: str) -> np.ndarray:
-    """Return uint8 grey values; floating ones are of 0 to 255 if one of them is above `OVERSHOT`."""
-    if values.dtype == np.uint8:
-        return values
-    lowest, highest = values.min(initial=0), values.max(initial=0)
-    # NaN is neither.
-    if np.issubdtype(values.dtype, np.floating) and lowest >= 0:
-        if highest <= 1:
-            return (values * 255).round().astype(np.uint8)
-        if OVERSHOT < highest <= 255:
-            return values.round().astype(np.uint8)
-    raise ValueError(
-        f"{what}: grey values are uint8, or floating from 0 to 1 or from 0 to 255, got {values.dtype} "
-        f"from {lowest:.7g} to {highest:.7g}: clip what resizing overshot, or give uint8"
-    )
 
 
 def sample(

@@ -10,7 +10,7 @@ from kornia.filters import gaussian_blur2d
 from torch import Tensor, nn
 
 from lib.features.detectors import colmap_sift
-from lib.features.patches import OVERSHOT
+from lib.features.grey_values import OVERSHOT
 
 # Smoothing that a patch already has, in px of the 64×64 patch: half a px from the camera, as Lowe
 # assumes and the cutter keeps (`lib.features.patches.cut`), and half a px from the 2×2 means.
