@@ -54,8 +54,8 @@ def as_grey(values: np.ndarray, what: str) -> np.ndarray:
 def _rounded(values: np.ndarray, what: str) -> np.ndarray:
     """Round floating grey values from 0 to 255.
 
-    An image of which little would remain is refused. Of patches there is a warning alone, since any image
-    has faint ones.
+    An image of which little would remain is refused. Of patches there is only a warning, since any
+    image has faint ones.
     """
     if values.ndim == 2 and values.size:
         kept = kept_values((257 * values).round().astype(np.uint16))
