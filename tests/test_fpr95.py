@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lib.benchmarks.fpr95 import fpr95, fpr95_of_points, measure
 from lib.benchmarks.pair_distances import count_within, distances_between
-from lib.benchmarks.subject import Subject, describe
+from lib.benchmarks.subject import Subject, describe, once, pair_distances
 from lib.data.patchset import LabelledPairs, PatchSet, one_patch_a_point
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
@@ -139,13 +139,13 @@ def test_bits_are_packed_and_compared_by_hamming_distance():
     bits, pairs = literal(patch_set.patches), patch_set.pairs
     expected = (bits[pairs.first] != bits[pairs.second]).sum(axis=1)
     describer = partial(describe, Dark())
-    np.testing.assert_array_equal(Subject(describer).pair_distances(patch_set)[0], expected)
+    np.testing.assert_array_equal(pair_distances(describer, patch_set)[0], expected)
     assert measure(Subject(describer), patch_set)["expected"] == fpr95(expected, pairs.match).expected
 
 
 def test_pair_distances_are_euclidean():
     patch_set = labelled()
-    distances, match = Subject(mean_and_spread).pair_distances(patch_set)
+    distances, match = pair_distances(mean_and_spread, patch_set)
     descriptors = mean_and_spread(patch_set.patches).astype(float)
     for i in range(60):
         x, y = descriptors[patch_set.pairs.first[i]], descriptors[patch_set.pairs.second[i]]
@@ -160,13 +160,24 @@ def test_a_set_is_described_once_for_all_its_measures():
         calls.append(len(patches))
         return mean_and_spread(patches)
 
-    subject, patch_set, second_set = Subject(counting_describer), labelled(), labelled(1)
+    subject, patch_set, second_set = Subject(once(counting_describer)), labelled(), labelled(1)
     first = measure(subject, patch_set)
-    subject.pair_distances(patch_set)
     assert measure(subject, patch_set) == first
     assert len(calls) == 1
     measure(subject, second_set)
     assert len(calls) == 2, "other patches are described, though their set is called the same"
+
+
+def test_a_network_that_is_trained_further_is_measured_anew():
+    network, patch_set = torch.nn.Linear(64 * 64, 8), labelled()
+
+    def describer(patches):
+        return network(torch.from_numpy(patches).flatten(1).float()).detach().numpy()
+
+    subject = Subject(describer)
+    before = measure(subject, patch_set)
+    torch.nn.init.normal_(network.weight)
+    assert measure(subject, patch_set) == measure(Subject(describer), patch_set) != before
 
 
 def test_a_descriptor_that_is_not_finite_is_refused_by_its_patch():
@@ -179,7 +190,7 @@ def test_a_descriptor_that_is_not_finite_is_refused_by_its_patch():
         return descriptors
 
     with pytest.raises(ValueError, match=f"made: the descriptor of patch {last} is not finite"):
-        Subject(broken).pair_distances(patch_set)
+        pair_distances(broken, patch_set)
 
 
 # All pairs of different points, one patch each
@@ -205,7 +216,7 @@ def test_all_pairs_of_points_give_the_rate_of_their_written_list(seed, points, i
     )
     patches = np.arange(2 * points)
     written = PatchSet("written", patches, patches // 2, None, listed)
-    expected = fpr95(*Subject(lambda used: descriptors[used]).pair_distances(written))
+    expected = fpr95(*pair_distances(lambda used: descriptors[used], written))
     assert fpr95_of_points(descriptors, first, second, representatives) == expected
 
 

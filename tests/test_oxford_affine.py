@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -70,6 +71,19 @@ def test_clean_images_match_better_than_noisy_ones(measured: dict[str, float]) -
     assert measured["score.graf.2"] > 70
     assert measured["common.graf.2"] > measured["score.graf.2"]
     assert measured["score.blur_other.6"] < 0.5 * measured["score.blur_other.2"]
+
+
+def test_a_sequence_that_is_replaced_under_its_name_is_measured_anew(
+    folder: Path, measured: dict[str, float], tmp_path: Path
+) -> None:
+    here = tmp_path / "graf"
+    shutil.copytree(folder / "graf", here)
+    first = oxford_affine.measure(SIFT, layout.read_oxford_affine(tmp_path))
+    assert first["score.graf"] == measured["score.graf"]
+    shutil.rmtree(here)
+    shutil.copytree(folder / "blur_other", here)
+    again = oxford_affine.measure(SIFT, layout.read_oxford_affine(tmp_path))
+    assert again["score.graf"] == measured["score.blur_other"] != measured["score.graf"]
 
 
 def test_means_are_over_images_sequences_and_all(measured: dict[str, float]) -> None:

@@ -73,6 +73,14 @@ def test_roc_auc_is_the_area_under_the_walk_down_the_ranking(pairs):
     assert roc_auc(*as_tensors(pairs)).item() == pytest.approx(polygon(rates), abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int64, torch.float32])
+def test_labels_of_numbers_are_refused(kind: torch.dtype):
+    distances, labels = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 0, 1], dtype=kind)
+    for area in (average_precision, roc_auc):
+        with pytest.raises(ValueError, match="give labels of 0 and 1 as labels == 1"):
+            area(distances, labels)
+
+
 def test_roc_auc_without_ties_is_that_of_scikit_learn():
     random = np.random.default_rng(0)
     distances, match = random.permutation(500) / 7, random.random(500) < 0.3

@@ -143,6 +143,19 @@ def test_a_photograph_that_is_ranked_twice_is_refused() -> None:
         average_precision([*"aaaaabcd"], query("abcd", "", ""))
 
 
+@pytest.mark.parametrize("other", ["{}.jpg", "images/{}", "oxc1_{}", "images/oxc1_{}.jpg"])
+def test_a_ranking_by_other_names_than_the_grades_is_refused(other: str) -> None:
+    ranked = [other.format(name) for name in "abc"]
+    with pytest.raises(ValueError, match="is ranked, which its grades call 'a'"):
+        average_precision(ranked, query("ab", "", ""))
+
+
+def test_a_ranking_of_indices_or_paths_is_refused() -> None:
+    for ranked in ([0, 1], [Path("a"), Path("b")]):
+        with pytest.raises(ValueError, match="spire_1: a ranking has names of photographs"):
+            average_precision(ranked, query("ab", "", ""))
+
+
 @pytest.fixture(scope="module")
 def blobs() -> list[np.ndarray]:
     """Eight images of 30 features around six directions."""

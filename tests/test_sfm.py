@@ -16,6 +16,7 @@ import pycolmap
 import pytest
 from known_cameras import cameras, points, project
 from known_walls import Arrangement, plan_wall, render_views, write_posed
+from PIL import Image
 from test_matching_keypoints import texture
 
 from lib.benchmarks import sfm
@@ -185,6 +186,14 @@ def easy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("easy")
     write_posed(root / "wall", render_views(site, textures), site.cameras)
     return root
+
+
+def test_an_image_that_is_replaced_has_its_own_keypoints(tmp_path: Path) -> None:
+    path = tmp_path / "0.png"
+    for seed in (1, 2):
+        Image.fromarray(texture(seed)).save(path)
+        expected = detect(texture(seed), sfm.DETECTOR)
+        np.testing.assert_array_equal(sfm.regions(path, sfm.DETECTOR).maps, expected.maps)
 
 
 def test_nearly_frontal_views_are_reconstructed_correctly(easy: Path) -> None:

@@ -287,6 +287,16 @@ def test_of_other_test_places_only_the_jackknife_speaks():
     assert inside["jackknife"] > 0.9 * 400
 
 
+def test_the_jackknife_knows_a_place_whatever_it_is_called():
+    cells = drawn_cells(np.random.default_rng(0), train=0.2, test=1, cell=0.2, further=0)
+    names = {
+        place: f"{place}{end}"
+        for place, end in zip(cells, ("-images", "-wide", "-1600px"), strict=False)
+    }
+    assert set(names) & set(cells.index)
+    assert jackknife(cells.rename(index=names, columns=names)) == jackknife(cells)
+
+
 @pytest.mark.parametrize(("effect", "places"), [(0.0, 5), (0.5, 8), (1.0, 8), (-1.0, 8), (2.0, 3)])
 def test_the_chance_to_find_an_effect_is_that_of_simulated_places(effect, places):
     draws = np.random.default_rng(0).normal(effect, 1, (20_000, places))

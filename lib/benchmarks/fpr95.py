@@ -169,6 +169,4 @@ def fpr95_of_set(describe: Callable[[np.ndarray], np.ndarray], test_set: PatchSe
 
 def measure(subject: Subject, test_set: PatchSet) -> dict[str, float]:
     """Return a descriptor's FPR95 on a set: the fields of `Fpr95`."""
-    if test_set.representatives is None:
-        return asdict(fpr95(*subject.pair_distances(test_set)))
-    return asdict(fpr95_of_set(subject.described, test_set))
+    return asdict(fpr95_of_set(subject.describe, test_set))

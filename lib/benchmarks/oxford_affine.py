@@ -39,6 +39,7 @@ from lib.data.whole_images import nuisance
 from lib.features.detectors import Detector, Regions, detect
 from lib.features.keypoints import local_affine, transfer
 from lib.features.patches import extract
+from lib.files import state
 
 DETECTOR = Detector("harris", affine=True, most=1000)
 # Strongest regions of an image, and the number that right matches are divided by.
@@ -71,7 +72,8 @@ def measure(subject: Subject, test_set: list[HomographySequence]) -> dict[str, f
     numbers, means = {}, {}
     for sequence in test_set:
         name = sequence.folder.name
-        patches, right = _patches_and_correspondences(sequence.folder)
+        states = tuple(map(state, sorted(sequence.folder.iterdir())))
+        patches, right = _patches_and_correspondences(sequence.folder, states)
         first, *others = map(subject.describe, patches)
         scores = 100 * pd.DataFrame(map(partial(score_pair, first), others, right))
         scores.index += 2
@@ -84,11 +86,15 @@ def measure(subject: Subject, test_set: list[HomographySequence]) -> dict[str, f
     return numbers | by_sequence.mean().to_dict()
 
 
-# Regions do not depend on the descriptor, so a process finds them once.
 @cache
-def _patches_and_correspondences(folder: Path) -> tuple[list[np.ndarray], list[Correspondences]]:
+def _patches_and_correspondences(
+    folder: Path, _states: tuple
+) -> tuple[list[np.ndarray], list[Correspondences]]:
     """Return (N, 64, 64) uint8 patches of each image's regions, and correspondences of images 2 to 6
-    with the first."""
+    with the first.
+
+    Regions do not depend on the descriptor: a process finds them once, and again if a file has changed.
+    """
     sequence = read_homography_sequence(folder)
     greys = [sequence.grey(number) for number in range(IMAGES)]
     regions = [detect(grey, DETECTOR) for grey in greys]

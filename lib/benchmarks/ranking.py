@@ -24,6 +24,9 @@ def average_precision(distances: Tensor, match: Tensor, positives: int | None = 
 
     Returns:
         (…) float64, 0 to 1; 0 where there is no positive.
+
+    Raises:
+        ValueError: `match` is not of bool.
     """
     hits, retrieved = _ranked(distances, match)
     total = match.sum(-1)
@@ -56,6 +59,9 @@ def roc_auc(distances: Tensor, match: Tensor) -> Tensor:
 
     Returns:
         (…) float64, 0 to 1; 0 where one kind is missing.
+
+    Raises:
+        ValueError: `match` is not of bool.
     """
     hits, retrieved = _ranked(distances, match)
     before = hits.cumsum(-1).where(~hits & retrieved, 0).sum(-1).double()
@@ -66,6 +72,9 @@ def roc_auc(distances: Tensor, match: Tensor) -> Tensor:
 
 def _ranked(distances: Tensor, match: Tensor) -> tuple[Tensor, Tensor]:
     """Return two (…, n) bool in order of rank: which are positives, and which are retrieved at all."""
+    # The complement of a number 0 or 1 is not its opposite.
+    if match.dtype != torch.bool:
+        raise ValueError(f"match is of bool, got {match.dtype}: give labels of 0 and 1 as labels == 1")
     ordered, order = torch.sort(distances, dim=-1, stable=True)
     return match.gather(-1, order), ordered < torch.inf
 

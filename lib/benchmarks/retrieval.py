@@ -31,7 +31,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import cv2
 import faiss
@@ -41,7 +41,7 @@ from scipy.sparse import csr_array
 
 from lib.benchmarks.sfm import features
 from lib.benchmarks.subject import Subject
-from lib.data.whole_images import City, Query
+from lib.data.whole_images import PREFIXES, City, Query
 from lib.features.detectors import Detector
 from lib.features.patches import Features
 
@@ -184,17 +184,25 @@ def average_precision(ranked: Sequence[str], query: Query) -> float:
     ignored where it is found.
 
     Args:
-        ranked: photographs, the best first.
+        ranked: names of photographs, as in the query's grades, the best first.
         query: grades the photographs.
 
     Raises:
-        ValueError: the query has no right photographs, or a photograph is ranked twice.
+        ValueError: the query has no right photographs, a photograph is ranked twice, or names are others
+            than the query's, such as those of files.
     """
+    for name in ranked:
+        if not isinstance(name, str):
+            raise ValueError(f"{query.name}: a ranking has names of photographs, got {name!r}")
     if len(set(ranked)) < len(ranked):
         raise ValueError(f"{query.name}: a photograph is ranked twice")
     right = query.good | query.ok
     if not right:
         raise ValueError(f"{query.name} has no good and no ok photographs")
+    for name in ranked:
+        plain = PurePath(name).stem.removeprefix(PREFIXES["oxford5k"])
+        if name not in right and plain in right:
+            raise ValueError(f"{query.name}: {name!r} is ranked, which its grades call {plain!r}")
     hits = np.array([name in right for name in ranked if name not in query.junk], bool)
     precision = np.concatenate([[1.0], np.cumsum(hits) / np.arange(1, len(hits) + 1)])
     return float(((precision[1:] + precision[:-1]) / 2)[hits].sum() / len(right))

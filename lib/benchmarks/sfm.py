@@ -30,6 +30,7 @@ from lib.features.detectors import regions as own_regions
 from lib.features.keypoints import Keypoints
 from lib.features.matches import match
 from lib.features.patches import Features, image_features
+from lib.files import state
 
 # All keypoints that COLMAP keeps.
 DETECTOR = Detector("colmap", most=20_000)
@@ -101,10 +102,14 @@ def features(subject: Subject, path: Path, detector: Detector) -> Features:
     return image_features(grey, regions(path, detector), subject.describe)
 
 
-# Keypoints do not depend on the descriptor, so a process detects them once.
-@lru_cache(maxsize=4096)
 def regions(path: Path, detector: Detector) -> Regions:
-    """Detect an image's keypoints."""
+    """Detect an image's keypoints, which do not depend on the descriptor: a process does so once, and
+    again if the file has changed."""
+    return _regions(path, state(path), detector)
+
+
+@lru_cache(maxsize=4096)
+def _regions(path: Path, _state: tuple, detector: Detector) -> Regions:
     return detect(read_grey(path, orientation=STORED), detector)
 
 

@@ -39,30 +39,29 @@ class Subject:
     batch_pairs: int = 0
     curves: Mapping[str, list[float]] = field(default_factory=dict)
     device: str = "cpu"
-    # Cache of the last descriptors and distances: several metrics use the same set.
-    _last: dict[str, tuple] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def networks(self) -> dict[float, nn.Module]:
         """`stages` by fraction of training, ascending."""
         return {float(stage): self.stages[stage] for stage in sorted(self.stages, key=float)}
 
-    def pair_distances(self, test_set: PatchSet) -> tuple[np.ndarray, np.ndarray]:
-        """Return `pair_distances` of a set, cached for consecutive metrics of the same set."""
-        known, distances = self._last.get("pairs", (None, None))
-        if known is not test_set:
-            distances = pair_distances(self.described, test_set)
-            self._last["pairs"] = (test_set, distances)
-        return distances
 
-    def described(self, patches: np.ndarray) -> np.ndarray:
-        """Return `describe(patches)`, cached for consecutive sets that differ in their pairs alone."""
+def once(describe: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a `describe` that keeps the descriptors of the last patches, for consecutive sets that
+    differ in their pairs alone.
+
+    What it describes with must not change: a network that is trained further has other descriptors.
+    """
+    last: dict[tuple[int, int], np.ndarray] = {}
+
+    def described(patches: np.ndarray) -> np.ndarray:
         key = len(patches), zlib.crc32(patches)
-        known, descriptors = self._last.get("patches", (None, None))
-        if known != key:
-            descriptors = self.describe(patches)
-            self._last["patches"] = (key, descriptors)
-        return descriptors
+        if key not in last:
+            last.clear()
+            last[key] = describe(patches)
+        return last[key]
+
+    return described
 
 
 def of_signs(subject: Subject) -> Subject:

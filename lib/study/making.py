@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from lib import parts
 from lib.benchmarks import MEASURES
 from lib.benchmarks.fpr95_by_stage import few_pairs, follow
-from lib.benchmarks.subject import Subject, describe, of_signs
+from lib.benchmarks.subject import Subject, describe, of_signs, once
 from lib.bfloat16 import fast_convolutions
 from lib.data.sources import FREE, Source
 from lib.files import locked, set_aside, sha256, write_bytes
@@ -442,14 +442,14 @@ def _subject(
 ) -> Subject:
     if request.descriptor is not None:
         model = parts.build("model", request.descriptor, **request.paths).to(device).eval()
-        described = partial(describe, model, device=device)
+        described = once(partial(describe, model, device=device))
         if hasattr(model, "of_image"):
             kind = _module("sfm").ImageSubject
             return kind(described, device=device, of_image=model.of_image)
         return Subject(described, device=device)
     stages = load_stages(store, name)
     models = {stage: _network(content["config"], tensors, device) for stage, tensors in stages.items()}
-    described = partial(describe, models["1.0"], device=device)
+    described = once(partial(describe, models["1.0"], device=device))
     kept = store.as_run(name, content).probe(CURVES, "")
     curves = {curve: list(values) for curve, values in kept.items()}
     return Subject(described, request.recipe, models, content["batch"], curves, device)
