@@ -729,6 +729,30 @@ def test_the_largest_of_several_models_is_first(tmp_path: Path, monkeypatch: pyt
     assert list(files.implausible_focal_lengths(model).values()) == [pytest.approx(20)]
 
 
+def test_a_panorama_is_known_by_its_shape_and_its_edges(tmp_path: Path) -> None:
+    lens, sphere = pycolmap.CameraModelId.SIMPLE_RADIAL, pycolmap.CameraModelId.EQUIRECTANGULAR
+    wide = texture(size=400)[:200]
+    shown = {
+        "wide.png": (wide, lens),
+        "round.png": (np.hstack([wide, wide[:, ::-1]])[:, ::2], lens),
+        "known.png": (np.hstack([wide, wide[:, ::-1]])[:, ::2], sphere),
+        "square.png": (np.vstack([wide, wide]), lens),
+    }
+    cameras, entries = {}, {}
+    for number, (name, (grey, kind)) in enumerate(shown.items()):
+        Image.fromarray(grey).save(tmp_path / name)
+        cameras[number] = SimpleNamespace(model=kind, width=grey.shape[1], height=grey.shape[0])
+        entries[number] = SimpleNamespace(name=name, camera_id=number)
+    model = SimpleNamespace(images=entries, cameras=cameras)
+    assert files.panoramas(model, tmp_path) == ["round.png"]
+
+
+def test_a_panoramas_camera_has_no_implausible_focal_length() -> None:
+    camera = pycolmap.Camera(model="EQUIRECTANGULAR", width=1200, height=600, params=[1200, 600])
+    model = SimpleNamespace(images={1: SimpleNamespace(name="a", camera_id=1)}, cameras={1: camera})
+    assert files.implausible_focal_lengths(model) == {}
+
+
 def test_hlocs_keypoints_of_16_bits_are_refused(images: Path, out: Path, tmp_path: Path) -> None:
     for name in ("features.h5", "matches.h5"):
         shutil.copy(out / name, tmp_path)

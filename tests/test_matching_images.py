@@ -9,6 +9,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image, ImageCms
 from PIL.TiffImagePlugin import AppendingTiffWriter
 
@@ -196,6 +197,17 @@ def tiff_whose_0_is_white(path: Path, values: np.ndarray) -> Path:
     assert content.count(tag + b"\x01\x00") == 1
     path.write_bytes(content.replace(tag + b"\x01\x00", tag + b"\x00\x00"))
     return path
+
+
+def test_a_tiff_of_separate_planes_is_read_with_8_bits_and_refused_with_16(tmp_path: Path) -> None:
+    colours = np.random.default_rng(0).integers(0, 256, (3, 40, 60)).astype(np.uint8)
+    look = {"photometric": "rgb", "planarconfig": "separate"}
+    tifffile.imwrite(tmp_path / "8.tif", colours, **look)
+    expected = colours.transpose(1, 2, 0) @ [0.299, 0.587, 0.114]
+    np.testing.assert_allclose(read_grey(tmp_path / "8.tif"), expected, atol=1)
+    tifffile.imwrite(tmp_path / "16.tif", colours.astype(np.uint16) * 257, **look)
+    with pytest.raises(ValueError, match=r"16.tif is a TIFF whose colours lie in separate planes of 16"):
+        read_grey(tmp_path / "16.tif")
 
 
 def test_a_tiff_is_refused_if_its_first_picture_is_a_preview_of_another(tmp_path: Path) -> None:

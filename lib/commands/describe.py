@@ -149,6 +149,11 @@ def _model(options: argparse.Namespace) -> None:
             f"{share:.1%} of the verified matches lie at the same pixels although the images moved, as "
             "on a logo or a time stamp, and may bend the model: try --drop-stationary"
         )
+    if panoramas := files.panoramas(model, options.images):
+        print(
+            f"{len(panoramas)} images look like 360° panoramas, such as {panoramas[0]}: describe them "
+            "with --camera EQUIRECTANGULAR,WIDTH,HEIGHT"
+        )
     for name, length in files.implausible_focal_lengths(model).items():
         print(f"implausible: a focal length of {length:.2g} image widths for the camera of {name}")
 

@@ -113,6 +113,10 @@ def _score(options: argparse.Namespace) -> None:
     distractors, whole = len(split.tasks.distractors), hpatches.whole_pools(split)
     numbers = hpatches.without_pools(hpatches.score(descriptors, split, options.device), distractors)
     print(f"split {split.name}, {len(split.sequences)} sequences, in percent")
+    tasks = split.tasks
+    pairs = {"matching": tasks.positives, "intra": tasks.intra, "inter": tasks.inter}
+    counts = ", ".join(f"{len(rows):,} {kind}" for kind, rows in pairs.items())
+    print(f"of {counts} pairs in verification and {len(tasks.queries):,} queries in retrieval")
     for key, protocol in PROTOCOLS.items():
         if key in numbers:
             print(f"  {protocol:<34}{numbers[key]:7.2f}")

@@ -20,6 +20,8 @@ from lib.files import write_bytes
 MOST_PIXELS = 50_000_000
 # Bit of TIFF's NewSubfileType, which says that another picture of the file is the full one.
 _REDUCED = 1
+# TIFF's PlanarConfiguration of colours that are not interleaved.
+_PLANES = 2
 # EXIF orientations of images whose pixels are stored turned or mirrored.
 _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
@@ -216,6 +218,8 @@ def read_grey(
         # When it loads a TIFF, Pillow turns it and forgets the mark; OpenCV always turns it.
         marked_tiff = tags.get(ExifTags.Base.Orientation) in _TURNED
         least_is_white = tags.get(ExifTags.Base.PhotometricInterpretation) == 0
+        in_planes = tags.get(ExifTags.Base.PlanarConfiguration) == _PLANES
+        bits = max(tags.get(ExifTags.Base.BitsPerSample, (8,)))
         if width * height > most_pixels:
             most = f"more than {most_pixels / 1e6:g} megapixels"
             raise ValueError(f"{path} is {width} by {height} px, {most}")
@@ -224,6 +228,10 @@ def read_grey(
         raise ValueError(
             f"{path} is a TIFF marked as to be turned, which programs differ on: save it turned"
         )
+    if in_planes and bits > 8:
+        # OpenCV takes them for interleaved.
+        planes = f"{path} is a TIFF whose colours lie in separate planes of {bits} bits"
+        raise ValueError(f"{planes}, which programs read differently: save it as PNG")
     if (largest := _largest_value(header)) not in (255, 65535):
         # OpenCV would not scale them.
         values = f"{path} holds values up to {largest}, which programs read differently"

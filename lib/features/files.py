@@ -22,6 +22,7 @@ from PIL.Image import Image
 
 from lib.data.cameras import is_central
 from lib.data.colmap import DATABASE, HALF_PIXEL, mapped, verify
+from lib.data.images import read_grey
 from lib.features.matches import Matches
 from lib.features.patches import Features
 from lib.files import ended_cleanly, replacing, write_bytes
@@ -41,6 +42,8 @@ _WITHOUT_DEPTH = (
     pycolmap.TwoViewGeometryConfiguration.PANORAMIC,
     pycolmap.TwoViewGeometryConfiguration.PLANAR_OR_PANORAMIC,
 )
+# Width to which an image is reduced to see whether its edges meet, px.
+_PANORAMA = 512
 # Plausible focal lengths, in longest sides of the image: from a fisheye lens to a lens for wildlife.
 _PLAUSIBLE = (0.25, 10.0)
 
@@ -318,5 +321,23 @@ def implausible_focal_lengths(model: pycolmap.Reconstruction) -> dict[str, float
     return {
         names[number]: length
         for number, camera in model.cameras.items()
-        if not low < (length := camera.mean_focal_length() / max(camera.width, camera.height)) < high
+        # A panorama's camera has none.
+        if camera.focal_length_idxs()
+        and not low < (length := camera.mean_focal_length() / max(camera.width, camera.height)) < high
     }
+
+
+def panoramas(model: pycolmap.Reconstruction, images: Path) -> list[str]:
+    """Return the names of images that look like 360° panoramas although their cameras are others: they
+    are twice as wide as high, and their left edge goes on where the right one ends."""
+    found = []
+    for image in model.images.values():
+        camera = model.cameras[image.camera_id]
+        if camera.model == pycolmap.CameraModelId.EQUIRECTANGULAR or camera.width != 2 * camera.height:
+            continue
+        columns = read_grey(images / image.name, _PANORAMA, "stored").T.astype(float)
+        across_edges = np.abs(columns[0] - columns[-1]).mean()
+        elsewhere = np.abs(np.diff(columns, axis=0)).mean()
+        if across_edges < 2 * elsewhere:
+            found.append(image.name)
+    return sorted(found)
