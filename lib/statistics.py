@@ -183,18 +183,19 @@ def power(
     return pd.Series(rejected, pd.Index(effects, name="effect"))
 
 
-def binomial_error(rate: ArrayLike) -> np.ndarray:
+def binomial_error(rate: ArrayLike, pairs: int = NEGATIVES) -> np.ndarray:
     """Standard error of a false positive rate at a fixed threshold, from its non-matching pairs alone.
 
     Args:
         rate: any shape, in percent, 0 to 100.
+        pairs: how many non-matching pairs there are; by default those of UBC PhotoTour's test sets.
 
     Returns:
         The same shape, in percent. It is a lower bound, because it ignores the threshold's own error and
         that pairs share points.
     """
     share = as_array(rate, float) / 100
-    return 100 * np.sqrt(share * (1 - share) / NEGATIVES)
+    return 100 * np.sqrt(share * (1 - share) / pairs)
 
 
 def effect_sizes(compared: pd.DataFrame, runs: int = 5) -> pd.Series:

@@ -145,6 +145,11 @@ def test_pose_errors_are_the_known_angles(turned: float, shifted: float, scale: 
         assert errors == pytest.approx(max(turned, shifted), rel=1e-6)
 
 
+def test_two_errors_of_a_pair_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"one error a pair, the larger of two, got shape \(2, 2\)"):
+        imc.mean_average_accuracy([[2.0, 7.5], [6.0, 30.0]])
+
+
 def test_a_translation_without_a_direction_is_no_estimate_of_one() -> None:
     pose = np.eye(3), np.array([1.0, 0, 0])
     assert imc.pose_error(pose, (np.eye(3), np.zeros(3))) == 90

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 import tifffile
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, features
 from PIL.TiffImagePlugin import AppendingTiffWriter
 
 from lib.data.images import decode_grey, read_grey
@@ -197,6 +197,21 @@ def tiff_whose_0_is_white(path: Path, values: np.ndarray) -> Path:
     assert content.count(tag + b"\x01\x00") == 1
     path.write_bytes(content.replace(tag + b"\x01\x00", tag + b"\x00\x00"))
     return path
+
+
+def test_values_of_cielab_are_refused(tmp_path: Path) -> None:
+    Image.new("LAB", (20, 20)).save(tmp_path / "lab.tif")
+    with pytest.raises(ValueError, match=r"lab.tif is in CIELab"):
+        read_grey(tmp_path / "lab.tif")
+
+
+@pytest.mark.skipif(not features.check("avif"), reason="Pillow is built without AVIF")
+def test_a_grey_avif_is_refused_and_one_in_colour_is_read(tmp_path: Path) -> None:
+    Image.new("L", (32, 32), 90).save(tmp_path / "grey.avif")
+    with pytest.raises(ValueError, match=r"grey.avif is a grey AVIF"):
+        read_grey(tmp_path / "grey.avif")
+    Image.new("RGB", (32, 32), (90, 90, 90)).save(tmp_path / "colour.avif", quality=100)
+    assert abs(int(read_grey(tmp_path / "colour.avif")[16, 16]) - 90) <= 2
 
 
 def test_a_tiff_of_separate_planes_is_read_with_8_bits_and_refused_with_16(tmp_path: Path) -> None:

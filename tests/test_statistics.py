@@ -203,6 +203,8 @@ def test_the_binomial_error_of_a_printed_rate_is_known_by_hand():
     # 1.316% of 50 000: sqrt(0.01316 · 0.98684 / 50 000) = 0.00050964.
     assert binomial_error(1.316) == pytest.approx(0.050964, abs=1e-6)
     assert binomial_error([0.0, 50.0, 100.0]) == pytest.approx([0, 0.223607, 0], abs=1e-6)
+    # Of 3,000 pairs.
+    assert binomial_error(36.4, pairs=3000) == pytest.approx(0.878453, abs=1e-6)
 
 
 def drawn_cells(

@@ -119,3 +119,10 @@ def within(part: np.ndarray, grey: np.ndarray) -> bool:
         for y in range(grey.shape[0] - 7)
         for x in range(grey.shape[1] - 7)
     )
+
+
+@pytest.mark.parametrize("mark", [np.int64(-1), np.uint64(2**64 - 1)])
+def test_colmaps_marks_of_no_point_are_refused(mark: np.integer) -> None:
+    patches, ids = np.zeros((3, 64, 64), np.uint8), np.array([3, 3, mark], mark.dtype)
+    with pytest.raises(ValueError, match="point ids are from 0 to"):
+        PatchSet("mine", patches, ids, None, None)

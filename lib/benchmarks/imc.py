@@ -170,8 +170,13 @@ def mean_average_accuracy(errors: Sequence[float]) -> float:
     """Average the share of pairs with a smaller error over thresholds of 1, 2, …, `LARGEST` degrees.
 
     Args:
-        errors: of each pair, degrees; infinite if there is no pose. An error of exactly `LARGEST`
-            counts as smaller, as in the benchmark's histogram.
+        errors: of each pair, degrees, as from `pose_error`; infinite if there is no pose. An error of
+            exactly `LARGEST` counts as smaller, as in the benchmark's histogram.
+
+    Raises:
+        ValueError: there is more than one error a pair.
     """
+    if np.ndim(errors) != 1:
+        raise ValueError(f"one error a pair, the larger of two, got shape {np.shape(errors)}")
     counts, _ = np.histogram(errors, bins=np.arange(LARGEST + 1))
     return float(counts.cumsum().mean() / len(errors))

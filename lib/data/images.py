@@ -228,6 +228,12 @@ def read_grey(
         raise ValueError(
             f"{path} is a TIFF marked as to be turned, which programs differ on: save it turned"
         )
+    if header.mode == "LAB":
+        # OpenCV takes them for those of red, green and blue.
+        raise ValueError(f"{path} is in CIELab, which programs read differently: save it as PNG")
+    if header.format == "AVIF" and header.mode == "L":
+        # OpenCV does not stretch a limited range.
+        raise ValueError(f"{path} is a grey AVIF, which programs read differently: save it as PNG")
     if in_planes and bits > 8:
         # OpenCV takes them for interleaved.
         planes = f"{path} is a TIFF whose colours lie in separate planes of {bits} bits"

@@ -49,7 +49,8 @@ class PatchSet:
             PhotoTour.
 
     Raises:
-        ValueError: another number of point or image ids than of patches.
+        ValueError: another number of point or image ids than of patches, or an id that is below 0 or no
+            int64.
     """
 
     name: str
@@ -64,6 +65,12 @@ class PatchSet:
             if ids is not None and len(ids) != len(self.patches):
                 raise ValueError(
                     f"{self.name} has {len(self.patches)} patches, but {len(ids)} {what} ids"
+                )
+            # COLMAP marks a keypoint without a point by -1, or by the largest uint64.
+            if ids is not None and len(ids) and not 0 <= ids.min() <= ids.max() < 2**62:
+                raise ValueError(
+                    f"{self.name}: {what} ids are from 0 to 2**62, got {ids.min()} to {ids.max()}: "
+                    "leave out patches without one"
                 )
 
 
