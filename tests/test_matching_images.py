@@ -9,7 +9,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-import tifffile
 from PIL import Image, ImageCms, features
 from PIL.TiffImagePlugin import AppendingTiffWriter
 
@@ -214,13 +213,39 @@ def test_a_grey_avif_is_refused_and_one_in_colour_is_read(tmp_path: Path) -> Non
     assert abs(int(read_grey(tmp_path / "colour.avif")[16, 16]) - 90) <= 2
 
 
+def write_planes(path: Path, colours: np.ndarray) -> None:
+    """Write (3, H, W) colours of 8 or 16 bits as a TIFF of three strips, one a colour."""
+    _, height, width = colours.shape
+    bits, size = 8 * colours.itemsize, colours[0].nbytes
+    after = 8 + 2 + 10 * 12 + 4
+    lists = struct.pack("<3H", *[bits] * 3)
+    first = after + len(lists) + 2 * 12
+    offsets, counts = [first + size * plane for plane in range(3)], [size] * 3
+    # Tag, type (3 is of 16 bits, 4 of 32), how many, the value or where the values are.
+    entries = [
+        (256, 4, 1, width),
+        (257, 4, 1, height),
+        (258, 3, 3, after),
+        (259, 3, 1, 1),
+        (262, 3, 1, 2),
+        (273, 4, 3, after + len(lists)),
+        (277, 3, 1, 3),
+        (278, 4, 1, height),
+        (279, 4, 3, after + len(lists) + 12),
+        (284, 3, 1, 2),
+    ]
+    directory = struct.pack("<H", len(entries))
+    directory += b"".join(struct.pack("<HHII", *entry) for entry in entries) + bytes(4)
+    values = lists + struct.pack("<3I", *offsets) + struct.pack("<3I", *counts)
+    path.write_bytes(b"II*\0" + struct.pack("<I", 8) + directory + values + colours.tobytes())
+
+
 def test_a_tiff_of_separate_planes_is_read_with_8_bits_and_refused_with_16(tmp_path: Path) -> None:
     colours = np.random.default_rng(0).integers(0, 256, (3, 40, 60)).astype(np.uint8)
-    look = {"photometric": "rgb", "planarconfig": "separate"}
-    tifffile.imwrite(tmp_path / "8.tif", colours, **look)
+    write_planes(tmp_path / "8.tif", colours)
     expected = colours.transpose(1, 2, 0) @ [0.299, 0.587, 0.114]
     np.testing.assert_allclose(read_grey(tmp_path / "8.tif"), expected, atol=1)
-    tifffile.imwrite(tmp_path / "16.tif", colours.astype(np.uint16) * 257, **look)
+    write_planes(tmp_path / "16.tif", colours.astype("<u2") * 257)
     with pytest.raises(ValueError, match=r"16.tif is a TIFF whose colours lie in separate planes of 16"):
         read_grey(tmp_path / "16.tif")
 
