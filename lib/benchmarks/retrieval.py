@@ -199,10 +199,12 @@ def average_precision(ranked: Sequence[str], query: Query) -> float:
     right = query.good | query.ok
     if not right:
         raise ValueError(f"{query.name} has no good and no ok photographs")
-    for name in ranked:
-        plain = PurePath(name).stem.removeprefix(PREFIXES["oxford5k"])
-        if name not in right and plain in right:
-            raise ValueError(f"{query.name}: {name!r} is ranked, which its grades call {plain!r}")
+    # A ranking without a right photograph is cut short, or it calls them by other names.
+    if right.isdisjoint(ranked):
+        for name in ranked:
+            plain = PurePath(name).stem.removeprefix(PREFIXES["oxford5k"])
+            if plain in right:
+                raise ValueError(f"{query.name}: {name!r} is ranked, which its grades call {plain!r}")
     hits = np.array([name in right for name in ranked if name not in query.junk], bool)
     precision = np.concatenate([[1.0], np.cumsum(hits) / np.arange(1, len(hits) + 1)])
     return float(((precision[1:] + precision[:-1]) / 2)[hits].sum() / len(right))

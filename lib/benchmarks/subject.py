@@ -55,7 +55,7 @@ def once(describe: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray],
     last: dict[tuple[int, int], np.ndarray] = {}
 
     def described(patches: np.ndarray) -> np.ndarray:
-        key = len(patches), zlib.crc32(patches)
+        key = len(patches), zlib.crc32(np.ascontiguousarray(patches))
         if key not in last:
             last.clear()
             last[key] = describe(patches)

@@ -174,17 +174,18 @@ def nearest(queries: np.ndarray, columns: np.ndarray, count: int) -> tuple[np.nd
     """
     if not (np.isfinite(queries).all() and np.isfinite(columns).all()):
         raise ValueError("a descriptor is not finite")
-    if queries.dtype.kind in "iuf" and queries.dtype != np.uint8:
-        queries, columns = _widened(queries, columns)
-        # faiss takes squared distances as differences of products, which an offset that all vectors
-        # share would drown. Without it the distances are the same.
-        offset = columns.mean(axis=0)
-        queries, columns = queries - offset, columns - offset
     k = queries.shape[1]
-    index = faiss.IndexBinaryFlat(8 * k) if queries.dtype == np.uint8 else faiss.IndexFlatL2(k)
-    index.add(np.ascontiguousarray(columns))
-    distances, neighbours = index.search(np.ascontiguousarray(queries), count)
-    if queries.dtype != np.uint8:
-        # The differences of products also lose precision in small distances.
+    if queries.dtype == np.uint8:
+        index = faiss.IndexBinaryFlat(8 * k)
+        index.add(np.ascontiguousarray(columns))
+        distances, neighbours = index.search(np.ascontiguousarray(queries), count)
+    else:
+        queries, columns = _widened(queries, columns)
+        # faiss takes squared distances as differences of products. An offset that all vectors share
+        # would drown them, and small ones lose precision.
+        offset = columns.mean(axis=0)
+        index = faiss.IndexFlatL2(k)
+        index.add(np.ascontiguousarray(columns - offset))
+        _, neighbours = index.search(np.ascontiguousarray(queries - offset), count)
         distances = np.linalg.norm(queries[:, None] - columns[neighbours], axis=2)
     return np.where(neighbours < 0, np.nan, distances).astype(np.float32), neighbours
