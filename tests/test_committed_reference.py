@@ -28,6 +28,8 @@ def checkout(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
     shutil.copytree(ROOT / "lib", root / "lib", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / QUICK, root / QUICK)
+    # The report's index begins with README's question and answer.
+    shutil.copy(ROOT / "README.md", root)
     (root / "data").symlink_to(ROOT / "data")
     for name in (COMPUTED, TRAINED):
         copy = root / "notebooks" / f"{name}.ipynb"

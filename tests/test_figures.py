@@ -29,7 +29,7 @@ def hpatches(verification: float) -> dict[str, float]:
 def drawn():
     index = pd.MultiIndex.from_tuples(METHODS, names=[*METHOD, "seed"])
     table = pd.DataFrame([hpatches(v) for v in (70.0, 80.0, 90.0)], index)
-    figure = figures.tasks_figure(table, "quick, free")
+    figure = figures.tasks_figure(table)
     yield figure
     plt.close(figure)
 

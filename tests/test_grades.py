@@ -283,6 +283,15 @@ def test_a_sentence_has_the_worst_grade_of_its_comparisons():
     assert answered["comparisons"].to_dict() == {"a-1": 3, "a-2": 1}
 
 
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_sentence_agrees_only_if_all_its_comparisons_were_run(missing: int):
+    lacks = [("a-1", "", np.nan)] * missing
+    for good in (AGREES, OTHER_SIZE):
+        assert answers(judged(("a-1", good, 0.9), *lacks)).empty
+    answered = answers(judged(("a-1", UNCERTAIN, 0.4), ("a-1", AGREES, 0.9), *lacks))
+    assert answered.loc["a-1"].tolist() == [UNCERTAIN, 2, 2 + missing]
+
+
 def test_contradictions_within_a_sentence_are_corrected_for_their_number():
     alone = judged(("a-1", CONTRADICTED, 0.02))
     among = judged(("a-1", CONTRADICTED, 0.02), ("a-1", AGREES, 0.9))

@@ -88,45 +88,39 @@ def with_subscripts(name: str) -> str:
     return re.sub(r"\b([A-Za-z])_(\w+)", r"\1$_{\2}$", name)
 
 
-def tasks_figure(numbers: pd.DataFrame, note: str) -> Figure:
+def tasks_figure(numbers: pd.DataFrame) -> Figure:
     """Draw HPatches' three tasks (Balntas et al., CVPR 2017), one panel a task, one row a method.
 
-    A bar is the task's number. Markers are the numbers that it averages, coloured by level. All are
-    means over seeds.
+    A bar is the task's number, which stands at its end. Markers are the numbers that it averages,
+    coloured by level. All are means over seeds or places.
 
     Args:
         numbers: from `lib.study.tables.numbers(runs, "hpatches")`, in percent; its first method is on
             top, and each method has a label of its own.
-        note: profile, data and seeds, shown above.
     """
     mean = means(numbers).droplevel("method")
     parts = _parts(mean)
+    # Two markers of a level lie above and below the bar's middle, so that neither hides the other.
+    beside = {"intra": -0.25, "inter": 0.25, "viewpoint": -0.25, "illumination": 0.25}
+    parts["height"] = mean.index.get_indexer(parts["label"]) + parts["part"].map(beside).fillna(0)
     order = [part for part in PARTS if part in set(parts["part"])]
-    size = (DOUBLE_WIDTH, 1.15 + 0.27 * len(mean))
+    look = {"palette": LEVEL_COLOURS, "style_order": order, "s": 22, "zorder": 3}
+    heights = np.arange(len(mean))
+    size = (DOUBLE_WIDTH, 1.15 + 0.4 * len(mean))
     figure, panels = plt.subplots(1, len(TASKS), figsize=size, sharey=True)
     for axes, task in zip(panels, TASKS, strict=True):
-        axes.barh(mean.index, mean[task], height=0.74, color="#E4E4E4")
-        sns.scatterplot(
-            parts[parts["task"] == task],
-            x="value",
-            y="label",
-            hue="level",
-            palette=LEVEL_COLOURS,
-            style="part",
-            style_order=order,
-            s=24,
-            zorder=3,
-            ax=axes,
-        )
-        for row, value in enumerate(mean[task]):
-            axes.text(102, row, f"{value:.1f}" if np.isfinite(value) else "", va="center")
-        axes.set(title=task, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.4, -0.6))
+        axes.barh(heights, mean[task], height=0.84, color="#E4E4E4")
+        own = parts[parts["task"] == task]
+        sns.scatterplot(own, x="value", y="height", hue="level", style="part", ax=axes, **look)
+        for height, value in zip(heights, mean[task], strict=True):
+            axes.text(value + 1.5, height, f"{value:.1f}" if np.isfinite(value) else "", va="center")
+        axes.set(title=task, ylabel="", xlim=(0, 100), ylim=(len(mean) - 0.5, -0.5))
         axes.set_xlabel(f"{PROTOCOLS[task].partition(': ')[2]} (%)")
+        axes.set_yticks(heights, mean.index)
         handles = axes.get_legend_handles_labels()
         axes.get_legend().remove()
     spacing = {"ncols": 10, "handletextpad": 0.2, "columnspacing": 0.9}
     figure.legend(*handles, loc="outside lower center", **spacing)
-    figure.suptitle(note, fontsize=8, color="0.5", x=0.01, ha="left")
     return figure
 
 

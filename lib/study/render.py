@@ -21,7 +21,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from lib.files import write_bytes
 from lib.study import planning
 from lib.study.planning import path_of
-from lib.study.runs import REFERENCE, Study
+from lib.study.runs import REFERENCE, ROOT, Study
 from lib.study.sweep import Task, processes_for, sweep
 
 # Local kernels need no encryption, but each would log that it has none, and some log an interrupt when
@@ -44,13 +44,13 @@ PARTS = {
     "data": "Data",
     "use": "For use",
 }
-# What the index shows: of each notebook its first figure, and what is drawn.
+# What the index shows besides README's figure: of each notebook its first figure, and what is drawn.
 FIGURES = {
     "study/grades": "What each paper's method changes against the method that it starts from.",
     "together/methods": "Each method against HardNet+ with the same optimiser.",
     "together/duration": "FPR95 after short training and four times as long, with each optimiser.",
-    "adasample/ablation": "Each step from HardNet to AdaSample, with and without generated positives.",
-    "together/places": "The order of the methods at one place and in smaller studies, against places.",
+    "adasample/ablation": "AdaSample's choices, one added to the other, and its sampling by itself.",
+    "together/places": "Whether close pairs of methods keep their order in smaller studies.",
     "study/detectable": "The gains that the papers print, and what five seeds or eight places find.",
 }
 
@@ -211,16 +211,33 @@ def write_page(notebook: Path, page: Path, name: str, pages: Mapping[str, Path])
     Raises:
         Exception: latex2mathml does not understand an equation.
     """
+    shown = nbformat.read(notebook, as_version=4)
+    evidence = [cell for cell in shown.cells if "evidence" in cell.metadata.get("tags", ())]
+    if evidence:
+        # The anchor that the top of the page links to.
+        evidence[-1].source = f'<a id="conclusion"></a>\n\n{evidence[-1].source}'
     exporter = _exporter()
     exporter.register_filter("markdown2html", partial(_html, path_of(name).parent, page, pages))
-    body, _ = exporter.from_notebook_node(nbformat.read(notebook, as_version=4))
+    body, _ = exporter.from_notebook_node(shown)
     # Wide parts scroll on their own, with the keyboard as well.
     body = body.replace("<pre>", '<pre tabindex="0">')
     body = body.replace('<div class="output_html', '<div tabindex="0" class="output_html')
     root = next(folder for folder in page.parents if folder.name == "report")
     up = "../" * len(page.parent.relative_to(root).parts)
-    link = os.path.relpath(notebook, page.parent)
-    _write(page, "page.html", title=title(notebook), body=body, notebook=link, root=up)
+    links = {"notebook": notebook}
+    if notebook == path_of(name):
+        # The numbers of a committed notebook are of the reference.
+        records = REFERENCE / planning.own_parameters(name)["profile"]
+        links |= {"runs": records / "runs.csv", "metrics": records / "metrics.csv"}
+    _write(
+        page,
+        "page.html",
+        title=title(notebook),
+        body=body,
+        concludes=bool(evidence),
+        links={kind: os.path.relpath(path, page.parent) for kind, path in links.items()},
+        root=up,
+    )
 
 
 def write_evidence(names: Sequence[str], report: Path) -> dict[str, str]:
@@ -259,13 +276,17 @@ def write_index(
     """
     page = report / "index.html"
     write_bytes(report / "style.css", (PAGES / "style.css").read_bytes())
+    question, answer = question_and_answer()
     figures = {name: first_figure(path_of(name)) for name in FIGURES if name in evidence}
+    # README's own figure is in the answer.
+    figures.pop("study/grades", None)
     for name, picture in figures.items():
         write_bytes(report / "figures" / f"{name}.png", picture)
     _write(
         page,
         "index.html",
-        title="AdaSample, DSM, HyNet and TCDesc under one protocol",
+        title=question,
+        answer=_html(ROOT, page, _pages(evidence, report / "evidence"), answer),
         parts=PARTS,
         evidence=evidence,
         figures={name: FIGURES[name] for name in figures},
@@ -278,6 +299,13 @@ def write_index(
         root="",
     )
     return page
+
+
+def question_and_answer() -> tuple[str, str]:
+    """Return README's title, and as Markdown what follows it up to the next heading."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    title, _, rest = readme.partition("\n")
+    return title.removeprefix("# "), rest.partition("\n## ")[0]
 
 
 def first_figure(notebook: Path) -> bytes:

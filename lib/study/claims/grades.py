@@ -77,9 +77,9 @@ CELLS = {"each": 5 / 6, "most": 1 / 2}
 RULED = ("mean", "best", "worst", "any", "spread", "significant", *CELLS)
 COLUMNS = ["grade", "effect", "low", "high", "places", "share", "other_low", "other_high"]
 COLUMNS += ["printed", "needed", "p_against", "missing"]
-# What a notebook shows of its sentences.
-SHOWN = ["id", "whose", "sentence", "method", "rival", "measure", "grade", "effect", "low", "high"]
-SHOWN += ["printed", "share", "places", "needed", "not run"]
+# What a notebook shows of its sentences. The answer comes first, so that a narrow page shows it.
+SHOWN = ["grade", "effect", "low", "high", "printed", "method", "rival", "measure", "sentence"]
+SHOWN += ["share", "places", "needed", "not run", "whose", "id"]
 
 
 def grade(
@@ -292,20 +292,28 @@ def corrected(rows: pd.DataFrame) -> pd.Series:
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
     """Answer each sentence by the worst grade of its comparisons, `corrected` for their number.
 
+    A further comparison can only make the worst grade worse. So a sentence agrees only if all of its
+    comparisons were run; until then it is left out.
+
     Args:
         rows: from `graded`.
 
     Returns:
-        By sentence, "grade" and the number of "comparisons" with a grade; a sentence without one is left
-        out.
+        By sentence, "grade", the number of "comparisons" with a grade, and "of" how many; a sentence
+        without a grade is left out.
     """
-    rows = rows[(rows["sentence_id"] != "") & (rows["grade"] != "")]
-    rows = rows.assign(grade=corrected(rows))
+    of_papers = rows[rows["sentence_id"] != ""]
+    counts = of_papers["sentence_id"].value_counts()
+    judged = of_papers[of_papers["grade"] != ""]
+    judged = judged.assign(grade=corrected(judged))
     found = {}
-    for sentence, own in rows.groupby("sentence_id", sort=False):
+    for sentence, own in judged.groupby("sentence_id", sort=False):
         grades = own["grade"]
         # "No effect" is what a sentence with "same" says.
         right = (own["direction"] == "same") & (grades == NO_EFFECT)
-        rank = grades.map(GRADES.index).mask(right, len(GRADES) - 1)
-        found[sentence] = grades.loc[rank.idxmin()], len(own)
-    return pd.DataFrame.from_dict(found, orient="index", columns=["grade", "comparisons"])
+        rank = grades.map(GRADES.index).mask(right, GRADES.index(AGREES))
+        agrees = rank.min() >= GRADES.index(OTHER_SIZE)
+        if agrees and len(own) < counts[sentence]:
+            continue
+        found[sentence] = grades.loc[rank.idxmin()], len(own), counts[sentence]
+    return pd.DataFrame.from_dict(found, orient="index", columns=["grade", "comparisons", "of"])
