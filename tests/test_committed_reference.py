@@ -18,7 +18,7 @@ from lib.study.store import Reference
 
 ROOT = Path(__file__).resolve().parents[1]
 # A notebook without training that needs one computation, and one that shows curves of trained runs.
-COMPUTED, TRAINED = "hynet/figure3", "tcdesc/table1"
+COMPUTED, TRAINED = "hynet/figure3", "hynet/figure5"
 QUICK = "results/reference/quick"
 
 
@@ -33,7 +33,7 @@ def checkout(tmp_path: Path) -> Path:
     (root / "data").symlink_to(ROOT / "data")
     for name in (COMPUTED, TRAINED):
         copy = root / "notebooks" / f"{name}.ipynb"
-        copy.parent.mkdir(parents=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(planning.path_of(name), copy)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
     for arguments in (["init", "-q"], ["add", "notebooks", "results"], ["commit", "-qm", "all"]):
@@ -72,7 +72,7 @@ def test_all_committed_files_that_are_missing_are_named(checkout: Path) -> None:
     missing = [
         f"notebooks/{TRAINED}.ipynb",
         f"{QUICK}/searches.csv",
-        f"{QUICK}/tables/tcdesc/table1_claims.csv",
+        f"{QUICK}/tables/{TRAINED}_claims.csv",
     ]
     for path in missing:
         (checkout / path).unlink()
@@ -103,7 +103,7 @@ def test_a_whole_reference_is_rendered(checkout: Path) -> None:
 
 
 def test_of_missing_files_a_pattern_keeps_its_notebooks_and_what_they_saved(checkout: Path) -> None:
-    saved = f"{QUICK}/tables/tcdesc/table1_claims.csv"
+    saved = f"{QUICK}/tables/{TRAINED}_claims.csv"
     for path in (f"notebooks/{TRAINED}.ipynb", saved, f"{QUICK}/searches.csv"):
         (checkout / path).unlink()
     assert deleted_files(checkout, TRAINED) == [f"notebooks/{TRAINED}.ipynb", saved]
