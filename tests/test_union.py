@@ -63,6 +63,44 @@ def test_a_union_is_copied_anew_when_a_set_changes(tmp_path: Path) -> None:
     assert len(list((tmp_path / "decoded").iterdir())) == 1
 
 
+def test_a_union_is_of_the_rows_that_are_taken_of_the_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "patches.npy", rng.integers(0, 256, (12, 64, 64), dtype=np.uint8))
+    patches = np.load(tmp_path / "patches.npy", mmap_mode="r")
+    takes = [slice(0, 4), slice(4, 8), slice(0, 8, 2), slice(None, 4, -2), np.array([9, 2, 7, 3])]
+    for taken in takes:
+        fold = PatchSet("fold", patches[taken], np.zeros(4, int), None, None)
+        united = unite([fold, fold], tmp_path / "decoded", "train")
+        assert np.array_equal(united.patches, np.concatenate([patches[taken]] * 2))
+
+
+def test_a_union_is_of_the_part_of_a_file_that_is_mapped(tmp_path: Path) -> None:
+    path, patches = tmp_path / "raw", np.random.default_rng(0).integers(0, 256, (3, 64, 64), np.uint8)
+    patches.tofile(path)
+    for first in range(2):
+        part = np.memmap(path, np.uint8, "r", first * 64 * 64, (2, 64, 64))
+        fold = PatchSet("fold", part, np.zeros(2, int), None, None)
+        united = unite([fold, fold], tmp_path / "decoded", "train")
+        assert np.array_equal(united.patches[:2], patches[first : first + 2])
+
+
+def test_a_union_is_copied_once(tmp_path: Path) -> None:
+    whole = mapped(tmp_path, "whole", [0, 0, 1], None)
+    half = replace(whole, patches=whole.patches[:2], point_ids=whole.point_ids[:2])
+    unite([whole, half], tmp_path / "decoded", "all")
+    [copy] = (tmp_path / "decoded").glob("*/patches.npy")
+    made = copy.stat().st_ino
+    unite([whole, half], tmp_path / "decoded", "all")
+    assert copy.stat().st_ino == made
+
+
+@pytest.mark.parametrize("patches", [np.zeros((2, 64, 64)), np.zeros((2, 65, 65), np.uint8)])
+def test_a_union_has_patches_of_64_px_and_8_bits_alone(tmp_path: Path, patches: np.ndarray) -> None:
+    other = PatchSet("other", patches, np.zeros(2, int), None, None)
+    with pytest.raises(ValueError, match=r"other: patches are \(P, 64, 64\) uint8 grey values, got"):
+        unite([mapped(tmp_path, "first", [0, 0], None), other], tmp_path / "decoded", "all")
+
+
 def test_a_source_unites_patches_with_a_training_split_of_hpatches(tmp_path: Path) -> None:
     few = SequencesSize(longest_side=128, patches_per_sequence=10, pairs=50, queries=8, distractors=20)
     hpatches = HPatchesSets("small-hp", tmp_path, few, packaged_photographs()[:2])

@@ -5,8 +5,10 @@ Patches are decoded once into one array file, which is memory-mapped from then o
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from mmap import mmap
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from lib.files import make_checked, state
 
 SIDE = 64
 _ARRAY = "patches.npy"
-# Number of patches that a union copies at a time, 32 MiB.
+# Number of patches that a union reads at a time, 32 MiB.
 _AT_ONCE = 8192
 
 
@@ -92,17 +94,17 @@ def one_patch_a_point(point_ids: np.ndarray, seed: int = 0) -> np.ndarray:
 def decoded(
     cache: Path,
     name: str,
-    sources: Sequence[Path],
+    sources: Sequence[Path | np.ndarray],
     count: int,
     blocks: Callable[[], Iterable[np.ndarray]],
 ) -> np.ndarray:
-    """Return a set's patches, decoding them only if the cache has none for the current files.
+    """Return a set's patches, decoding them only if the cache has none for the current sources.
 
     Args:
         cache: folder, made if missing; gets one folder per set.
         name: the set's name. Cached patches of an earlier state of the set are removed.
-        sources: the files that hold the patches.
-        count: number of patches in these files.
+        sources: the files or arrays that hold the patches.
+        count: number of patches in these sources.
         blocks: yields the decoded patches in order, in blocks of (m, 64, 64) uint8.
 
     Returns:
@@ -111,7 +113,7 @@ def decoded(
     Raises:
         OSError: the cache cannot be written.
     """
-    states = [(str(path.resolve()), *state(path)) for path in sources]
+    states = [_identity(source) for source in sources]
     stamp = hashlib.sha256(repr((count, states)).encode()).hexdigest()[:16]
 
     def decode(folder: Path) -> None:
@@ -128,13 +130,36 @@ def decoded(
     return np.load(cache / f"{name}-{stamp}" / _ARRAY, mmap_mode="r")
 
 
+def _identity(source: Path | np.ndarray) -> tuple:
+    """Return what tells a file or an array of patches from others, without reading a whole file."""
+    if isinstance(source, Path):
+        return str(source.resolve()), *state(source)
+    layout = source.shape, source.strides, source.dtype.str
+    # A slice of a memory map has the file's name and offset too, but the map as its base.
+    is_as_opened = isinstance(source, np.memmap) and isinstance(source.base, mmap)
+    # What can be written may differ from the file.
+    if is_as_opened and not source.flags.writeable:
+        return *_identity(Path(source.filename)), source.offset, *layout
+    content = hashlib.sha256()
+    for block in _blocks(source):
+        content.update(block.tobytes())
+    return content.hexdigest(), *layout
+
+
+def _blocks(patches: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield patches in order, `_AT_ONCE` at a time."""
+    for start in range(0, len(patches), _AT_ONCE):
+        yield patches[start : start + _AT_ONCE]
+
+
 def unite(sets: Sequence[PatchSet], cache: Path, name: str) -> PatchSet:
     """Unite several sets into one training set, as for HardNet++; their patches are copied once.
 
     Args:
-        sets: two or more, with patches memory-mapped from files.
-        cache: folder for the copy, made if missing. The copy under this name is made anew when a set's
-            file changes.
+        sets: two or more. Patches that are not a whole file, mapped to be read only, are read once more
+            to tell them from others.
+        cache: folder for the copy, made if missing. The copy under this name is made anew when other
+            patches are taken or a set's file changes.
         name: the union's name.
 
     Returns:
@@ -142,18 +167,18 @@ def unite(sets: Sequence[PatchSet], cache: Path, name: str) -> PatchSet:
         sets share; no image ids if any set has none; no pairs.
 
     Raises:
+        ValueError: a set's patches are not (P, 64, 64) uint8.
         OSError: the cache cannot be written.
     """
+    for part in sets:
+        of, shape = part.patches.dtype, part.patches.shape
+        # The copy would hold the bytes of others as if they were grey values.
+        if of != np.uint8 or shape[1:] != (SIDE, SIDE):
+            raise ValueError(
+                f"{part.name}: patches are (P, {SIDE}, {SIDE}) uint8 grey values, got {shape} {of}"
+            )
     parts = [part.patches for part in sets]
-    patches = decoded(
-        cache,
-        name,
-        [Path(part.filename) for part in parts],
-        sum(map(len, parts)),
-        lambda: (
-            part[start : start + _AT_ONCE] for part in parts for start in range(0, len(part), _AT_ONCE)
-        ),
-    )
+    patches = decoded(cache, name, parts, sum(map(len, parts)), lambda: chain(*map(_blocks, parts)))
     images = [part.image_ids for part in sets]
     image_ids = None if any(ids is None for ids in images) else _apart(images)
     return PatchSet(name, patches, _apart([part.point_ids for part in sets]), image_ids, None)
