@@ -17,6 +17,7 @@ from lib.benchmarks.fpr95 import fpr95, fpr95_of_points, measure
 from lib.benchmarks.pair_distances import count_within, distances_between
 from lib.benchmarks.subject import Subject, describe, once, pair_distances
 from lib.data.patchset import LabelledPairs, PatchSet, one_patch_a_point
+from lib.models.handcrafted import Sift
 
 both_kinds = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=7).filter(
     lambda pairs: {m for _, m in pairs} == {True, False}
@@ -141,6 +142,21 @@ def test_bits_are_packed_and_compared_by_hamming_distance():
     describer = partial(describe, Dark())
     np.testing.assert_array_equal(pair_distances(describer, patch_set)[0], expected)
     assert measure(Subject(describer), patch_set)["expected"] == fpr95(expected, pairs.match).expected
+
+
+@pytest.mark.parametrize("shape", [(-1, 64, 64), (-1, 1, 64, 64)])
+@pytest.mark.parametrize("white", [1, 255])
+def test_grey_values_of_0_to_1_have_the_rate_of_the_same_grey_values_of_8_bits(white, shape):
+    bytes_set, describer = labelled(), partial(describe, Sift())
+    floats = (white * (bytes_set.patches / np.float32(255))).reshape(shape)
+    expected = measure(Subject(describer), bytes_set)
+    assert measure(Subject(describer), replace(bytes_set, patches=floats)) == expected
+
+
+def test_a_network_describes_no_grey_values_of_16_bits():
+    wide = replace(labelled(), patches=labelled().patches.astype(np.uint16) * 257)
+    with pytest.raises(ValueError, match="grey values are uint8, or floating"):
+        measure(Subject(partial(describe, Sift())), wide)
 
 
 def test_pair_distances_are_euclidean():

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lib.benchmarks.pair_distances import distances_between
 from lib.data.patchset import PatchSet
+from lib.features.patches import as_patches
 from lib.recipes import Recipe
 from lib.samplers import augmentation
 
@@ -79,12 +80,16 @@ def describe(model: nn.Module, patches: np.ndarray, device: str = "cpu") -> np.n
     Args:
         model: maps (m, 1, S, S) grey patches to (m, k) descriptors, S being its ``input_size``; bool
             descriptors are bits.
-        patches: (m, 64, 64) uint8.
+        patches: as `as_patches` takes them; m at least 1.
         device: the model's.
 
     Returns:
         (m, k) float32, or bits packed into (m, k / 8) uint8.
+
+    Raises:
+        ValueError: patches have another shape, type or other values.
     """
+    patches = as_patches(patches)
     parts: list[Tensor] = []
     chunk = CHUNK[torch.device(device).type]
     for start in range(0, len(patches), chunk):
