@@ -137,6 +137,18 @@ def test_matching_equals_a_slow_transcription(seed: int) -> None:
         assert 1 < measured[f"ap.{pixels:g}"] < 99
 
 
+def test_an_offset_that_all_descriptors_share_changes_no_answer() -> None:
+    rng = np.random.default_rng(0)
+    scenes = scenes_with(matched_rows(rng))
+    # In steps of 1/256, so that float32 holds them with the offset too.
+    descriptors = (256 * (perfect() + 1.2 * rng.normal(size=(3 * EACH, 16)))).round() / 256
+    plain = image_pairs.measure(described_by(descriptors), scenes)
+    assert plain["ap.3"] < 99
+    for offset in (10, 100, 4096):
+        shifted = image_pairs.measure(described_by(descriptors + offset), scenes)
+        assert shifted == pytest.approx(plain, abs=1e-3)
+
+
 def seen_by(
     views: list[View], change: Callable[[int, View], View] = lambda _, view: view
 ) -> list[Scene]:

@@ -27,6 +27,9 @@ FEWEST_QUERIES = 20
 # Thirds of a place's pairs of images, by their median viewing angle.
 THIRDS = ("narrow", "middle", "wide")
 DRAWS = 2000
+# How far the mean descriptor may be from zero, in standard deviations of the descriptors, before
+# products lose digits that matter. Networks and SIFT are below 3, grey values about 6.
+_LARGEST_OFFSET = 10
 
 
 def measure(subject: Subject, test_set: Sequence[Scene]) -> dict[str, float]:
@@ -71,8 +74,9 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
     views = [np.flatnonzero(scene.view_ids == view) for view in range(len(scene.views))]
     described = np.concatenate([subject.describe(scene.patches(keypoints)) for keypoints in views])
     # Of bits a 0 or 1 each.
-    bits = np.unpackbits(described, axis=1) if described.dtype == np.uint8 else described
-    descriptors = torch.from_numpy(bits.astype(np.float32))
+    is_bits = described.dtype == np.uint8
+    numbers = np.unpackbits(described, axis=1) if is_bits else _without_offset(described)
+    descriptors = torch.from_numpy(numbers.astype(np.float32))
     for pixels in SHOWN:
         matched = matches(scene, Tolerance(pixels))
         first, second = matched[["first", "second"]].to_numpy().T
@@ -100,6 +104,18 @@ def _scene(subject: Subject, scene: Scene) -> pd.DataFrame:
             rows.append((scene.name, pixels, one, other, ap, untracked, len(queries), angle))
     columns = ["scene", "pixels", "first", "second", "ap", "untracked", "queries", "angle"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _without_offset(descriptors: np.ndarray) -> np.ndarray:
+    """Return descriptors (n, k) without the offset that all share, if it is large against their spread.
+
+    torch.cdist takes squared distances as differences of products, in which a large offset drowns them.
+    Other descriptors stay as they are, to the bit.
+    """
+    centre = descriptors.mean(axis=0, dtype=np.float64)
+    spread = descriptors.var(axis=0, dtype=np.float64).sum()
+    is_large = (centre**2).sum() > _LARGEST_OFFSET**2 * spread
+    return descriptors - centre if is_large else descriptors
 
 
 def _interval(pairs: pd.DataFrame) -> tuple[float, float]:
