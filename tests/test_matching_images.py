@@ -104,6 +104,45 @@ def test_the_grey_of_a_colour_is_its_luma_in_all_formats(tmp_path: Path, name: s
     assert np.abs(read_grey(path) - luma(COLOURS)).max() < 1.5
 
 
+def bmp_of_fields(path: Path, colours: np.ndarray, masks: tuple[int, int, int], bits: int) -> Path:
+    """Write a BMP with a header of 40 bytes and masks of the bits that red, green and blue take of a
+    pixel; the side is even, so that rows end at multiples of four bytes."""
+    pixels = np.zeros(colours.shape[:2], np.uint32)
+    for mask, plane in zip(masks, np.moveaxis(colours.astype(np.uint32), 2, 0), strict=True):
+        lowest = (mask & -mask).bit_length() - 1
+        pixels |= plane * (mask >> lowest) // 255 << lowest
+    data = pixels[::-1].astype(f"<u{bits // 8}").tobytes()
+    height, width = pixels.shape
+    header = struct.pack("<IiiHHIIiiII3I", 40, width, height, 1, bits, 3, len(data), 0, 0, 0, 0, *masks)
+    path.write_bytes(b"BM" + struct.pack("<IHHI", 66 + len(data), 0, 0, 66) + header + data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("masks", "bits"),
+    [
+        ((0xFF0000, 0xFF00, 0xFF), 32),
+        ((0xFF000000, 0xFF0000, 0xFF00), 32),
+        ((0xF800, 0x7E0, 0x1F), 16),
+        ((0x7C00, 0x3E0, 0x1F), 16),
+    ],
+)
+def test_the_grey_of_a_bmp_is_its_luma_wherever_its_colours_lie_in_a_pixel(
+    tmp_path: Path, masks: tuple[int, int, int], bits: int
+) -> None:
+    # Black and white in each channel, which all numbers of bits hold.
+    colours = 255 * np.random.default_rng(3).integers(0, 2, (40, 60, 3)).astype(np.uint8)
+    path = bmp_of_fields(tmp_path / "a.bmp", colours, masks, bits)
+    assert np.abs(read_grey(path) - luma(colours)).max() < 1.5
+
+
+def test_a_bmp_of_masks_that_pillow_does_not_know_is_refused(tmp_path: Path) -> None:
+    path = bmp_of_fields(tmp_path / "a.bmp", COLOURS, (0xFF, 0xFF00, 0xFF0000), 32)
+    for read in (read_grey, decode_grey):
+        with pytest.raises(ValueError, match=r"a\.bmp is cut short or no image"):
+            read(path)
+
+
 def test_a_png_that_ends_within_any_of_its_chunks_is_refused(tmp_path: Path) -> None:
     path = marked(saved(tmp_path, "a.png", Image.fromarray(COLOURS)), PRIMARIES + GAMMA)
     content = path.read_bytes()

@@ -27,6 +27,8 @@ _TURNED = range(2, 9)
 # Those by the operations that turn the stored pixels upright, applied in this order.
 TRANSPOSED, MIRRORED, FLIPPED = (5, 6, 7, 8), (2, 3, 6, 7), (3, 4, 7, 8)
 _PNG = b"\x89PNG\r\n\x1a\n"
+# Bytes of the shortest header of a BMP that may give masks, and the compression that says so.
+_BMP_HEADER, _BMP_MASKS = 40, 3
 # Types of a PNG's chunks that say which light its colours stand for.
 _LIGHT = (b"cHRM", b"gAMA", b"iCCP", b"sRGB")
 # EXIF's focal lengths, in mm, by names for messages. A digital zoom changes the second only.
@@ -143,14 +145,30 @@ def decode_grey(path: Path, flags: int = 0) -> np.ndarray | None:
     Args:
         path: the file.
         flags: OpenCV's flags; 0 is IMREAD_GRAYSCALE.
+
+    Raises:
+        ValueError: the file is a BMP whose layout Pillow does not read, and OpenCV may misread.
     """
     # np.fromfile turns a Ctrl-C that arrives while it looks at `path` into a SystemError.
     content = path.read_bytes()
     if content.startswith(_PNG):
         # Where a PNG has such a chunk, libpng averages the light, which is tens of grey values off luma.
         content = _PNG + b"".join(chunk for kind, chunk in _png_chunks(content) if kind not in _LIGHT)
+    if _is_bmp_of_fields(content):
+        # OpenCV takes one order of masks for another, and does not stretch 5 or 6 bits to 255.
+        return cv2.cvtColor(np.asarray(read_image(path).convert("RGB")), cv2.COLOR_RGB2GRAY)
     data = np.frombuffer(content, np.uint8)
     return cv2.imdecode(data, flags) if len(data) else None
+
+
+def _is_bmp_of_fields(content: bytes) -> bool:
+    """Whether a file is a BMP of 16 bits a pixel, or of masks that say where a pixel's colours lie."""
+    header, bits, compression = (
+        int.from_bytes(content[begin:end], "little") for begin, end in ((14, 18), (28, 30), (30, 34))
+    )
+    # Shorter headers, OS/2's, have neither, and pixels at these places.
+    is_bmp = content.startswith(b"BM") and header >= _BMP_HEADER
+    return is_bmp and (bits == 16 or compression == _BMP_MASKS)
 
 
 def _png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
