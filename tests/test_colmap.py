@@ -66,11 +66,24 @@ def test_matches_are_verified_anew_once_they_are_replaced(tmp_path: Path) -> Non
         fewer = database.read_matches(1, 2)[::2]
         database.delete_matches(1, 2)
         database.write_matches(1, 2, fewer)
-        database.delete_matches(1, 3)
     colmap.verify(path)
     assert inliers(path)[1, 2] == sorted(fewer.tolist())
-    assert (1, 3) not in inliers(path)
-    assert inliers(path)[2, 3] == first[2, 3]
+    assert inliers(path)[1, 3] == first[1, 3]
+
+
+def test_a_pair_of_verified_matches_alone_keeps_them_beside_pairs_with_others(tmp_path: Path) -> None:
+    path = synthesized(tmp_path)
+    before = inliers(path)
+    with pycolmap.Database.open(path) as database:
+        # One pair has no matches, and of another it is known that it has none.
+        database.delete_matches(1, 3)
+        database.delete_matches(2, 3)
+        database.write_matches(2, 3, np.empty((0, 2), np.uint32))
+    colmap.verify(path)
+    after = inliers(path)
+    assert after.keys() == before.keys()
+    for pair in ((1, 3), (2, 3)):
+        assert after[pair] == before[pair]
 
 
 def test_a_database_of_verified_matches_alone_keeps_them(tmp_path: Path) -> None:

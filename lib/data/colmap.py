@@ -132,20 +132,21 @@ def mapped_photographs(images: Path, names: Sequence[str], work: Path) -> pycolm
 def verify(database: Path, drop_stationary: bool = False) -> None:
     """Verify all matches of a database by two-view geometry, in place and anew.
 
-    What it holds of an earlier verification is left out, for the matches may have been replaced since. A
-    database that holds verified matches alone stays as it is.
+    Where a pair has matches, what the database holds of an earlier verification is left out, for the
+    matches may have been replaced since. Pairs with verified matches alone keep them, as in COLMAP.
 
     Args:
         database: with matches.
-        drop_stationary: whether to leave out matches at the same pixels of both images.
+        drop_stationary: whether to leave out matches at the same pixels of both images, of pairs that
+            are verified here.
     """
     pycolmap.set_random_seed(0)
     options = copy(_VERIFICATION)
     options.filter_stationary_matches = drop_stationary
     with pycolmap.Database.open(database) as opened:
         # COLMAP passes over pairs that have a geometry.
-        if opened.num_matches():
-            opened.clear_two_view_geometries()
+        for pair in opened.read_num_matches()[0]:
+            opened.delete_two_view_geometry(*pycolmap.pair_id_to_image_pair(pair))
     # Batches of a hundred pairs, because Ctrl-C waits for the end of a batch.
     pairing = pycolmap.ExistingMatchedPairingOptions(batch_size=100)
     pycolmap.geometric_verification(database, pairing_options=pairing, two_view_geometry_options=options)

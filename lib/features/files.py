@@ -269,7 +269,7 @@ def sparse_models(
     """Verify the matches of a database and build models, each in a folder.
 
     Args:
-        database: with matches, of which all are verified, and verified ones replaced.
+        database: with matches, which are verified as `verify` says.
         images: the folder of the images, from which points take their colours.
         out: gets the models as folders 0, 1, …; made only if there is a model.
         keep_cameras: whether cameras stay as the database has them, because they are known.
