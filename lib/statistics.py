@@ -79,6 +79,14 @@ def mann_whitney_outcomes(lower: int, higher: int) -> tuple[pd.DataFrame, pd.Dat
     return outcomes, p.loc[outcomes.index]
 
 
+def _row(values: ArrayLike, what: str, advice: str) -> np.ndarray:
+    """Return (n,) float values; refuse any other shape, with a message that says what the values are."""
+    row = as_array(values, float)
+    if row.ndim != 1:
+        raise ValueError(f"{what} must be one row, got {row.shape}: {advice}")
+    return row
+
+
 def holm(p_values: ArrayLike) -> np.ndarray:
     """Adjust p for several hypotheses by Holm's step-down method (1979), for the family-wise error.
 
@@ -92,9 +100,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     Raises:
         ValueError: a value is below 0 or above 1, or they are no single row.
     """
-    p = as_array(p_values, float)
-    if p.ndim != 1:
-        raise ValueError(f"p-values must be one row, got {p.shape}: which hypotheses belong together?")
+    p = _row(p_values, "p-values", "which hypotheses belong together?")
     outside = p[(p < 0) | (p > 1)]
     if len(outside):
         raise ValueError(f"p-values must be from 0 to 1, got {outside[0]}")
@@ -172,8 +178,11 @@ def power(
 
     Returns:
         The fraction of draws that the test rejects, by "effect"; NaN for an effect of NaN.
+
+    Raises:
+        ValueError: the effects are no single row.
     """
-    effects = as_array(effects, float)
+    effects = _row(effects, "effects", "give them in a list")
     draws = np.random.default_rng(0).normal(size=(2, simulations, runs))
     lower = draws[0] - effects[:, None, None]
     higher = draws[1]
@@ -241,8 +250,11 @@ def student_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple
     """Return Student's interval of the mean of (n,) values, n at least 2.
 
     Where all values are equal it has no width; scipy's is NaN there.
+
+    Raises:
+        ValueError: the values are no single row.
     """
-    values = as_array(values, float)
+    values = _row(values, "values", "give those of each mean by themselves")
     error = values.std(ddof=1) / np.sqrt(len(values))
     reach = scipy.stats.t.ppf((1 + confidence) / 2, len(values) - 1) * error
     return float(values.mean() - reach), float(values.mean() + reach)

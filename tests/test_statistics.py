@@ -98,6 +98,15 @@ def test_runs_are_compared_column_by_column_only_where_both_have_columns() -> No
             vargha_delaney(a, b)
 
 
+@pytest.mark.parametrize("statistic", [student_interval, holm, power])
+@pytest.mark.parametrize("values", [np.full((3, 2), 0.5), np.full((1, 6), 0.5), 0.5])
+def test_a_table_or_a_single_number_is_no_row_of_values(statistic, values) -> None:
+    with pytest.raises(ValueError, match="must be one row, got"):
+        statistic(values)
+    with pytest.raises(ValueError, match="must be one row, got"):
+        statistic(pd.DataFrame(np.atleast_2d(values)))
+
+
 def test_masked_values_are_refused() -> None:
     runs = np.ma.masked_equal([6.1, 5.8, 100.0], 100)
     for statistic in (holm, student_interval, partial(vargha_delaney, [1, 2]), power, binomial_error):
