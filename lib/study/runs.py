@@ -555,7 +555,8 @@ class Study:
         here = sum(run.arrays_path.parent == self.store.folder for run in found.values())
         place = f"{here} of them made here" if here else "read from the reference"
         searched = searches.borrowed(self.searches, self.source.name)
-        return f"{len(found)} runs, recorded at {at}, {place}{searched}"
+        runs = "1 run" if len(found) == 1 else f"{len(found)} runs"
+        return f"{runs}, recorded at {at}, {place}{searched}"
 
     def make(self, requests: Iterable[Request]) -> list[tuple[str, str]]:
         """Make runs in the study's own folder (`lib.study.making.make`), and return the titles of those
