@@ -286,3 +286,9 @@ def test_one_point_or_no_matching_pair_is_refused():
     for pairs, representatives in ((([0], [1]), [0]), (([], []), [0, 1])):
         with pytest.raises(ValueError, match="patches of two points"):
             fpr95_of_points(descriptors, *map(np.array, pairs), np.array(representatives))
+
+
+@pytest.mark.parametrize("labels", [np.ones(3, int), np.zeros(3, np.uint8), [1, 0, 1]])
+def test_labels_that_are_numbers_are_no_pairs_because_they_would_index(labels):
+    with pytest.raises(ValueError, match=r"^match is bool, got u?int\d+; of labels 0 and 1"):
+        LabelledPairs(np.arange(3), np.arange(3), labels)

@@ -28,11 +28,20 @@ class LabelledPairs:
     Attributes:
         first, second: (M,) int64, indices into the patches of the set.
         match: (M,) bool, true where both patches show the same 3D point.
+
+    Raises:
+        ValueError: `match` is not bool.
     """
 
     first: np.ndarray
     second: np.ndarray
     match: np.ndarray
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.match).dtype
+        if given != bool:
+            # As indices, 0 and 1 would mean the first two pairs.
+            raise ValueError(f"match is bool, got {given}; of labels 0 and 1 give labels == 1")
 
 
 @dataclass(frozen=True)
