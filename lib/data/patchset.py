@@ -39,7 +39,7 @@ class LabelledPairs:
 
     def __post_init__(self) -> None:
         given = np.asarray(self.match).dtype
-        if given != bool:
+        if given.kind != "b":
             # As indices, 0 and 1 would mean the first two pairs.
             raise ValueError(f"match is bool, got {given}; of labels 0 and 1 give labels == 1")
 

@@ -70,8 +70,8 @@ def dog_keypoints(image: np.ndarray, contrast: float, smallest_scale: float = 0.
 def from_opencv(detected: Sequence[cv2.KeyPoint]) -> Keypoints:
     """Convert OpenCV's keypoints, the strongest first; their scale is half of OpenCV's size.
 
-    The order is not that of `detected`, so rows of descriptors that OpenCV computed for `detected` do not
-    belong to these keypoints: describe these.
+    The order is not that of `detected`. Rows of descriptors that OpenCV computed for `detected` do not
+    belong to these keypoints, so describe these.
 
     For SIFT, half the size is the standard deviation of the keypoint's Gaussian. Other detectors of
     OpenCV give the size another meaning: ORB's is 31 px at full resolution. Replace their scale.
