@@ -292,3 +292,15 @@ def test_one_point_or_no_matching_pair_is_refused():
 def test_labels_that_are_numbers_are_no_pairs_because_they_would_index(labels):
     with pytest.raises(ValueError, match=r"^match is bool, got u?int\d+; of labels 0 and 1"):
         LabelledPairs(np.arange(3), np.arange(3), labels)
+
+
+def test_a_keypoint_without_a_match_is_no_pair_with_the_last_patch():
+    """hloc's `matches0` has -1 there."""
+    matches0 = np.array([1, 0, -1, 4])
+    with pytest.raises(ValueError, match=r"^pair 2 has a patch below 0: leave out pairs without"):
+        LabelledPairs(np.arange(4), matches0, matches0 > -1)
+
+
+def test_a_pair_has_two_patches_and_a_label():
+    with pytest.raises(ValueError, match=r"^a pair is .* got \(4,\), \(4,\) and \(3,\)$"):
+        LabelledPairs(np.arange(4), np.arange(4), np.ones(3, bool))

@@ -30,7 +30,7 @@ class LabelledPairs:
         match: (M,) bool, true where both patches show the same 3D point.
 
     Raises:
-        ValueError: `match` is not bool.
+        ValueError: `match` is not bool, the three have different shapes, or an index is below 0.
     """
 
     first: np.ndarray
@@ -38,10 +38,21 @@ class LabelledPairs:
     match: np.ndarray
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.match).dtype
-        if given.kind != "b":
+        first, second, match = map(np.asarray, (self.first, self.second, self.match))
+        if match.dtype.kind != "b":
             # As indices, 0 and 1 would mean the first two pairs.
-            raise ValueError(f"match is bool, got {given}; of labels 0 and 1 give labels == 1")
+            raise ValueError(f"match is bool, got {match.dtype}; of labels 0 and 1 give labels == 1")
+        if not first.shape == second.shape == match.shape:
+            raise ValueError(
+                "a pair is a first patch, a second one and a label, got "
+                f"{first.shape}, {second.shape} and {match.shape}"
+            )
+        unmatched = (first < 0) | (second < 0)
+        # SuperGlue and hloc mark a keypoint without a match by -1, which would be the last patch.
+        if unmatched.any():
+            raise ValueError(
+                f"pair {unmatched.argmax()} has a patch below 0: leave out pairs without a partner"
+            )
 
 
 @dataclass(frozen=True)
