@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -52,6 +55,16 @@ def test_a_set_has_one_point_and_one_image_for_each_patch(tmp_path: Path) -> Non
     for column, what in (("point_ids", "point"), ("image_ids", "image")):
         with pytest.raises(ValueError, match=f"whole has 3 patches, but 2 {what} ids"):
             replace(whole, **{column: np.zeros(2, int)})
+        with pytest.raises(ValueError, match=f"whole has 3 patches, but 3 × 1 {what} ids"):
+            replace(whole, **{column: np.zeros((3, 1), int)})
+
+
+@pytest.mark.parametrize("kind", [list, torch.tensor, lambda ids: pd.Series(ids, [2, 1, 0])])
+def test_ids_of_any_sequence_are_those_of_the_same_patches(kind: Callable) -> None:
+    patches = np.zeros((3, 64, 64), np.uint8)
+    given = PatchSet("mine", patches, kind([5, 0, 7]), kind([0, 1, 2]), None)
+    np.testing.assert_array_equal(given.point_ids[np.array([0, 1])], [5, 0])
+    np.testing.assert_array_equal(given.image_ids, [0, 1, 2])
 
 
 def test_a_union_is_copied_anew_when_a_set_changes(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.arrays import as_array
 from lib.files import make_checked, state
 
 SIDE = 64
@@ -62,9 +63,9 @@ class PatchSet:
     Attributes:
         name: the set's name.
         patches: (P, 64, 64) uint8 grey values, memory-mapped.
-        point_ids: (P,) int64, the class of each patch: the 3D point it shows.
+        point_ids: (P,) int64, the class of each patch: the 3D point it shows. Any sequence may be given.
         image_ids: (P,) int64, the photograph each patch was cut from, or None if the set does not
-            say.
+            say. Any sequence may be given.
         pairs: the labelled test pairs, or None if the set has none.
         representatives: (C,) int64, a patch of each point. FPR95 then takes all pairs of different
             points, one patch each, as non-matching ones. None: it takes those of `pairs`, as in UBC
@@ -83,13 +84,18 @@ class PatchSet:
     representatives: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for ids, what in ((self.point_ids, "point"), (self.image_ids, "image")):
-            if ids is not None and len(ids) != len(self.patches):
-                raise ValueError(
-                    f"{self.name} has {len(self.patches)} patches, but {len(ids)} {what} ids"
-                )
+        for what in ("point", "image"):
+            given = getattr(self, f"{what}_ids")
+            if given is None:
+                continue
+            ids = as_array(given)
+            # A list has no minimum, and a Series is indexed by its labels.
+            object.__setattr__(self, f"{what}_ids", ids)
+            if ids.shape != (len(self.patches),):
+                count = " × ".join(map(str, ids.shape))
+                raise ValueError(f"{self.name} has {len(self.patches)} patches, but {count} {what} ids")
             # COLMAP marks a keypoint without a point by -1, or by the largest uint64.
-            if ids is not None and len(ids) and not 0 <= ids.min() <= ids.max() < 2**62:
+            if len(ids) and not 0 <= ids.min() <= ids.max() < 2**62:
                 raise ValueError(
                     f"{self.name}: {what} ids are from 0 to 2**62, got {ids.min()} to {ids.max()}: "
                     "leave out patches without one"
