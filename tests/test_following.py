@@ -11,7 +11,7 @@ from lib import parts, recipes
 from lib.benchmarks.fpr95 import fpr95
 from lib.benchmarks.fpr95_by_stage import few_pairs, follow
 from lib.benchmarks.subject import describe
-from lib.data.patchset import PatchSet
+from lib.data.patchset import LabelledPairs, PatchSet
 
 
 def test_few_pairs_are_some_matching_pairs_and_the_non_matching_ones_of_their_patches(
@@ -31,7 +31,9 @@ def test_few_pairs_are_some_matching_pairs_and_the_non_matching_ones_of_their_pa
 
 
 def test_pairs_of_one_point_are_never_non_matching(small_set: PatchSet) -> None:
-    shared = replace(small_set, point_ids=small_set.point_ids // 2)
+    first, second, match = vars(small_set.pairs).values()
+    matching = LabelledPairs(first[match], second[match], match[match])
+    shared = replace(small_set, point_ids=small_set.point_ids // 2, pairs=matching)
     few = few_pairs(shared, 40).pairs
     assert (shared.point_ids[few.first] == shared.point_ids[few.second])[few.match].all()
     assert (shared.point_ids[few.first] != shared.point_ids[few.second])[~few.match].all()

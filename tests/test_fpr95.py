@@ -110,8 +110,12 @@ def test_labels_of_0_and_1_are_those_of_bool(kind):
 def labelled(seed: int = 0, m: int = 60) -> PatchSet:
     random = np.random.default_rng(seed)
     patches = random.integers(0, 256, (20, 64, 64), dtype=np.uint8)
-    pairs = LabelledPairs(random.integers(0, 20, m), random.integers(0, 20, m), np.arange(m) % 2 == 0)
-    return PatchSet("made", patches, np.repeat(np.arange(10), 2), None, pairs)
+    points = np.repeat(np.arange(10), 2)
+    first, second = random.integers(0, 20, (2, m))
+    # The other patch of the point, in every second pair.
+    second[::2] = first[::2] ^ 1
+    pairs = LabelledPairs(first, second, points[first] == points[second])
+    return PatchSet("made", patches, points, None, pairs)
 
 
 def mean_and_spread(patches: np.ndarray) -> np.ndarray:
@@ -304,3 +308,32 @@ def test_a_keypoint_without_a_match_is_no_pair_with_the_last_patch():
 def test_a_pair_has_two_patches_and_a_label():
     with pytest.raises(ValueError, match=r"^a pair is .* got \(4,\), \(4,\) and \(3,\)$"):
         LabelledPairs(np.arange(4), np.arange(4), np.ones(3, bool))
+
+
+@pytest.mark.parametrize("kept", [np.arange(1, 20), np.r_[1:20, 0]])
+def test_pairs_are_numbered_anew_when_patches_are_left_out_or_sorted(kept):
+    whole = labelled()
+    # Pairs of patches that are there in any case, so that only the labels can tell.
+    there = (whole.pairs.first < 19) & (whole.pairs.second < 19)
+    first, second, match = (column[there] for column in vars(whole.pairs).values())
+    other = {"patches": whole.patches[kept], "point_ids": whole.point_ids[kept]}
+    with pytest.raises(ValueError, match=r"^made, pair \d+: point_ids say otherwise whether it match"):
+        replace(whole, pairs=LabelledPairs(first, second, match), **other)
+    shown = (first > 0) & (second > 0)
+    anew = LabelledPairs(first[shown] - 1, second[shown] - 1, match[shown])
+    assert len(replace(whole, pairs=anew, **other).pairs.match) == shown.sum() > 0
+
+
+def test_pairs_and_representatives_are_patches_of_the_set():
+    whole = labelled()
+    fewer = {"patches": whole.patches[:10], "point_ids": whole.point_ids[:10]}
+    with pytest.raises(ValueError, match="made has 10 patches, of which pairs name others"):
+        replace(whole, **fewer)
+    for patches in ([0, 2, 10], [0, 2, -1]):
+        with pytest.raises(ValueError, match="made has 10 patches, of which representatives name"):
+            replace(whole, pairs=None, representatives=np.array(patches), **fewer)
+
+
+def test_a_point_has_one_representative():
+    with pytest.raises(ValueError, match="made: representatives have several patches of one point"):
+        replace(labelled(), representatives=np.arange(20))

@@ -73,7 +73,8 @@ class PatchSet:
 
     Raises:
         ValueError: another number of point or image ids than of patches, or an id that is below 0 or no
-            int64.
+            int64; a pair or a representative that is no patch of the set; a pair's label that
+            `point_ids` contradict; or two representatives of one point.
     """
 
     name: str
@@ -100,6 +101,29 @@ class PatchSet:
                     f"{self.name}: {what} ids are from 0 to 2**62, got {ids.min()} to {ids.max()}: "
                     "leave out patches without one"
                 )
+        if self.pairs is not None:
+            self._check_pairs(self.pairs)
+        if self.representatives is not None:
+            points = self._points(self.representatives, "representatives")
+            if len(np.unique(points)) != len(points):
+                raise ValueError(f"{self.name}: representatives have several patches of one point")
+
+    def _check_pairs(self, pairs: LabelledPairs) -> None:
+        """Refuse pairs of other patches, such as those of a set before some of its patches were left
+        out."""
+        first, second = (self._points(side, "pairs") for side in (pairs.first, pairs.second))
+        wrong = (first == second) != np.asarray(pairs.match)
+        if wrong.any():
+            raise ValueError(
+                f"{self.name}, pair {wrong.argmax()}: point_ids say otherwise whether it matches; "
+                "pairs are indices into these patches, so number them anew when patches are left out"
+            )
+
+    def _points(self, indices: np.ndarray, what: str) -> np.ndarray:
+        indices, count = np.asarray(indices), len(self.patches)
+        if not ((indices >= 0) & (indices < count)).all():
+            raise ValueError(f"{self.name} has {count} patches, of which {what} name others")
+        return self.point_ids[indices]
 
 
 def one_patch_a_point(point_ids: np.ndarray, seed: int = 0) -> np.ndarray:
