@@ -125,7 +125,8 @@ def train(
         patch_set: the set that pairs are drawn from, of uint8 patches; each class has 2 or more.
         seed: seed of initialisation, dropout and every draw.
         device: "cpu", "cuda", …
-        evaluate: called with the model in evaluation mode at the end of each epoch.
+        evaluate: called with the model in evaluation mode at the end of each epoch. What it draws from
+            torch's generators, or seeds there, changes nothing in training.
         checkpoint: a file that is written every ``checkpoint_seconds``, from which a killed run
             resumes and reaches the same weights bit for bit. It belongs to one run: the caller removes
             it once the result of training is stored elsewhere.
@@ -207,7 +208,10 @@ def train(
             sums = {}
         if evaluate is not None and progress.step % epoch_steps == 0:
             model.eval()
-            for test_set, value in evaluate(model).items():
+            # What it draws, such as a shuffled loader, would change the masks of dropout after it.
+            with torch.random.fork_rng([device] if torch.device(device).type == "cuda" else []):
+                values = evaluate(model)
+            for test_set, value in values.items():
                 progress.epochs.setdefault(test_set, []).append(value)
             model.train()
         if on_step is not None:

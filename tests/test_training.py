@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -135,6 +136,19 @@ def test_the_same_seed_gives_the_same_bits_and_another_different_ones(small_set:
     assert same_weights(first, second)
     assert first.curve == second.curve
     assert not same_weights(first, train(ADASAMPLE, TINY, small_set, 4))
+
+
+@pytest.mark.parametrize("draw", [torch.rand, torch.manual_seed])
+def test_what_an_evaluation_draws_or_seeds_changes_no_mask_of_dropout(
+    draw: Callable[[int], object], small_set: PatchSet
+) -> None:
+    def evaluate(model: torch.nn.Module) -> dict[str, float]:
+        draw(1)
+        return {}
+
+    dropping = replace(ADASAMPLE, model=replace_options(ADASAMPLE.model, dropout=0.3))
+    alone = train(dropping, TINY, small_set, 0)
+    assert same_weights(train(dropping, TINY, small_set, 0, evaluate=evaluate), alone)
 
 
 @pytest.mark.parametrize("reuse", [False, True])
