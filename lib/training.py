@@ -137,7 +137,7 @@ def train(
         ValueError: the set's patches are not uint8, it cannot fill a batch, or the recipe names an
             unknown part.
         ForeignCheckpoint: the checkpoint is damaged, something else, or of a run with another recipe,
-            size, patch set or seed.
+            size, patch set or seed, or it is past a stage that it did not keep.
         FloatingPointError: the loss is no longer finite.
         OSError: a checkpoint cannot be written; the previous one is unchanged.
     """
@@ -168,6 +168,7 @@ def train(
         restorable["points"] = batches.points
     run = {} if checkpoint is None else _identity(recipe, profile, patch_set, seed)
     progress = _restore(checkpoint, run, restorable, generator) or _Progress()
+    _check_stages(checkpoint, progress, profile.stages, total)
     sums: dict[str, Tensor] = {}
     started = saved = time.monotonic()
     model.train()
@@ -315,6 +316,19 @@ def _keep_stages(
         for name, part in stateful.items():
             for key, value in part.state_dict().items():
                 tensors[f"{name}/{key}"] = value.detach().cpu().clone()
+
+
+def _check_stages(
+    checkpoint: Path | None, progress: _Progress, stages: tuple[float, ...], total: int
+) -> None:
+    """Refuse to go on past a stage that was not kept: later weights would be taken for its own."""
+    last = (progress.step - 1) / total
+    missed = [stage for stage in stages if stage <= last and str(stage) not in progress.stages]
+    if missed:
+        raise ForeignCheckpoint(
+            f"{checkpoint} is past stages that it did not keep ({', '.join(map(str, missed))}): give "
+            "this run a file of its own, or remove that one to train from the start"
+        )
 
 
 def _close_stretch(

@@ -254,6 +254,24 @@ def test_a_checkpoint_of_another_run_with_equal_shapes_is_foreign(
         )
 
 
+def test_a_checkpoint_that_is_past_a_stage_it_did_not_keep_is_refused(
+    small_set: PatchSet, tmp_path: Path
+) -> None:
+    def goes_on(kept: tuple[float, ...], asked: tuple[float, ...]) -> Trained:
+        path = tmp_path / f"{kept}-{asked}.pt"
+        # Four steps of ten.
+        options = {"checkpoint": path, "checkpoint_seconds": 0}
+        train(ADASAMPLE, replace(TINY, stages=kept), small_set, 0, max_steps=4, **options)
+        return train(ADASAMPLE, replace(TINY, stages=asked), small_set, 0, **options)
+
+    for kept, asked, missed in (((1.0,), (0.0, 0.2, 0.4, 1.0), "0.0, 0.2"), ((0.0,), (0.3,), "0.3")):
+        with pytest.raises(ForeignCheckpoint, match=rf"is past stages .* \({missed}\)"):
+            goes_on(kept, asked)
+    whole = train(ADASAMPLE, replace(TINY, stages=(0.4, 1.0)), small_set, 0).stages
+    for stage, weights in goes_on((1.0,), (0.4, 1.0)).stages.items():
+        assert all(torch.equal(weights[name], value) for name, value in whole[stage].items())
+
+
 @pytest.mark.parametrize(
     "missing", ["run", "progress", "parts", "generator", "torch", "cuda", "momentum"]
 )
