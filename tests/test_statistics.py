@@ -76,6 +76,21 @@ def test_an_effect_of_one_standard_deviation_is_corrected_for_few_runs() -> None
     assert effect_sizes(pd.DataFrame(compared))[0] == pytest.approx(1 - 3 / 31)
 
 
+def test_an_effect_is_hedges_g_of_the_runs_for_standard_deviations_with_divisor_n_minus_1() -> None:
+    lower, higher = np.array([1.00, 1.05, 0.95, 1.02, 0.98]), np.array([1.10, 1.15, 1.05, 1.12, 1.09])
+
+    def effect(ddof: int) -> float:
+        stds = {"lower_std": [lower.std(ddof=ddof)], "higher_std": [higher.std(ddof=ddof)]}
+        means = {"lower_mean": [lower.mean()], "higher_mean": [higher.mean()]}
+        return effect_sizes(pd.DataFrame(means | stds))[0]
+
+    squares = ((lower - lower.mean()) ** 2).sum() + ((higher - higher.mean()) ** 2).sum()
+    hedges_g = (1 - 3 / 31) * (higher.mean() - lower.mean()) / np.sqrt(squares / (5 + 5 - 2))
+    assert effect(ddof=1) == pytest.approx(hedges_g)
+    assert effect(ddof=0) == pytest.approx(hedges_g * np.sqrt(5 / 4))
+    assert "divisor n - 1" in " ".join(effect_sizes.__doc__.split())
+
+
 def test_runs_without_a_spread_have_no_effect_in_units_of_it() -> None:
     compared = {"lower_mean": [1.0, 1.0], "lower_std": 0.0, "higher_mean": [1.0, 2.0], "higher_std": 0.0}
     assert effect_sizes(pd.DataFrame(compared)).isna().all()
