@@ -25,6 +25,7 @@ from lib import parts
 from lib.data.patchset import PatchSet
 from lib.files import write_bytes
 from lib.losses.descriptions import Descriptions, descriptions
+from lib.models.exported import MAGNIFICATION
 from lib.objective import MOST_ALONE
 from lib.objective import build as build_objective
 from lib.profiles import Profile
@@ -62,7 +63,8 @@ class Trained:
     """The result of training.
 
     Attributes:
-        model: the network after the last step, on its device, in evaluation mode.
+        model: the network after the last step, on its device, in evaluation mode. Its attribute
+            `magnification` is that of places, as an exported network's.
         stages: for each fraction of training that the profile names, the tensors by part and name
             ("model/features.0.weight", …), including the state of losses and samplers; on the CPU.
         curve: by name, a value for each stretch of steps: "step", "loss" (unweighted batch mean),
@@ -151,6 +153,7 @@ def train(
     _make_repeatable(seed, profile.threads)
     generator = torch.Generator(device).manual_seed(seed)
     model = parts.build("model", recipe.model, width=profile.width).to(device)
+    model.magnification = MAGNIFICATION
     if profile.channels_last:
         model = model.to(memory_format=torch.channels_last)
     batches = open_batches(recipe, patch_set, device, model.input_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,11 +13,15 @@ from test_matching_keypoints import texture
 
 from lib.benchmarks import subject
 from lib.data.hpatches.release import as_64
+from lib.data.patchset import PatchSet
 from lib.features.detectors import Detector, detect
 from lib.features.matches import match, nearest, similarity
 from lib.features.networks import describe, find, own_magnification, patch_descriptors
 from lib.features.patches import MAGNIFICATION, PATCH_WIDTH, as_patches, extract
 from lib.models import l2net, l2net_binary
+from lib.profiles import QUICK
+from lib.recipes import RECIPES, Budget
+from lib.training import train
 
 KINDS = pytest.mark.parametrize("kind", ["float", "bits"])
 
@@ -318,6 +323,19 @@ def test_an_image_of_floats_has_the_features_of_its_bytes_with_given_keypoints_t
 def test_what_is_no_grey_image_is_refused_and_said(given: np.ndarray, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         describe(given, Detector(), find("sift"))
+
+
+def test_a_network_carries_its_magnification_from_training_on(small_set: PatchSet) -> None:
+    shown = []
+    size = replace(QUICK, width=1 / 16, budget=Budget(batch_pairs=8, epoch_pairs=8, epochs=1))
+
+    def evaluate(model: torch.nn.Module) -> dict[str, float]:
+        shown.append(own_magnification(model))
+        return {}
+
+    network = train(RECIPES["hardnet"], size, small_set, 0, evaluate=evaluate).model
+    assert [*shown, own_magnification(network)] == [PATCH_WIDTH / 2] * 2
+    assert own_magnification(network) == own_magnification(find("hardnet_aug"))
 
 
 def test_a_network_of_this_study_carries_the_magnification_that_it_was_trained_at() -> None:

@@ -106,7 +106,12 @@ def describe(
 
 def own_magnification(descriptor: nn.Module | Describe) -> float:
     """Return half a patch's width, in scales of its keypoint, of the patches that a descriptor was
-    trained on; for descriptors that do not say, that of the papers' matching experiments."""
+    trained on; for descriptors that do not say, that of the papers' matching experiments.
+
+    Networks of `train`, and exported ones, say that of places, 7. A set of patches does not say how wide
+    its own are: for a network of other sets, such as HPatches or your own, give `magnification` or set
+    the network's.
+    """
     return getattr(descriptor, "magnification", MAGNIFICATION)
 
 

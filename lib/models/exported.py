@@ -12,6 +12,7 @@ import safetensors.torch
 from safetensors import safe_open
 from torch import nn
 
+from lib.features.patches import PATCH_WIDTH
 from lib.models.cs_l2net import CSL2Net
 from lib.models.hynet import HyNet
 from lib.models.l2net import L2Net
@@ -31,8 +32,9 @@ NETWORKS: Mapping[str, Callable[..., nn.Module]] = {
 }
 
 
-# Half the width of the patches that they are trained on, in scales of their keypoints.
-MAGNIFICATION = 7.0
+# Half the width of the patches that they are trained on, in scales of their keypoints: that of places.
+# A set of patches does not say how wide its own are.
+MAGNIFICATION = PATCH_WIDTH / 2
 
 
 def load(weights: Path | str, sha256: str | None = None) -> nn.Module:
