@@ -88,7 +88,6 @@ def test_an_effect_is_hedges_g_of_the_runs_for_standard_deviations_with_divisor_
     hedges_g = (1 - 3 / 31) * (higher.mean() - lower.mean()) / np.sqrt(squares / (5 + 5 - 2))
     assert effect(ddof=1) == pytest.approx(hedges_g)
     assert effect(ddof=0) == pytest.approx(hedges_g * np.sqrt(5 / 4))
-    assert "divisor n - 1" in " ".join(effect_sizes.__doc__.split())
 
 
 def test_runs_without_a_spread_have_no_effect_in_units_of_it() -> None:
