@@ -129,8 +129,13 @@ def vargha_delaney(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray, 
         completely; a bootstrap of the runs has no width there. All are NaN where a run is.
 
     Raises:
-        ValueError: there are fewer than two runs of `a` or `b`, or they differ in their columns.
+        ValueError: there are fewer than two runs of `a` or `b`, they differ in their columns, or two
+            frames have the same columns in another order.
     """
+    heads = [list(runs.columns) for runs in (a, b) if isinstance(runs, pd.DataFrame)]
+    # Columns are compared by their place.
+    if len(heads) == 2 and set(heads[0]) == set(heads[1]) and heads[0] != heads[1]:
+        raise ValueError(f"columns {heads[0]} and {heads[1]} are in another order: give b[a.columns]")
     a, b = as_array(a, float), as_array(b, float)
     if a.shape[1:] != b.shape[1:]:
         raise ValueError(f"runs of {a.shape} and {b.shape} are no columns to compare each for itself")

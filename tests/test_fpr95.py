@@ -337,3 +337,9 @@ def test_pairs_and_representatives_are_patches_of_the_set():
 def test_a_point_has_one_representative():
     with pytest.raises(ValueError, match="made: representatives have several patches of one point"):
         replace(labelled(), representatives=np.arange(20))
+
+
+def test_a_set_without_labelled_pairs_is_named():
+    alone = PatchSet("mine", np.zeros((4, 64, 64), np.uint8), np.arange(4), None, None)
+    with pytest.raises(ValueError, match=r"^mine has no labelled pairs"):
+        measure(Subject(lambda patches: patches), alone)

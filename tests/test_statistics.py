@@ -372,3 +372,11 @@ def test_an_effect_is_detectable_at_the_places_that_it_needs():
         effect = detectable(0.7, places)
         assert chance_to_find(effect, 0.7, places) == pytest.approx(POWER)
         assert places_needed(1.001 * effect, 0.7) == places
+
+
+def test_columns_of_two_frames_are_compared_in_one_order() -> None:
+    ours = pd.DataFrame({"liberty": [1.9, 2.0, 2.1], "yosemite": [1.2, 1.25, 1.3]})
+    theirs = pd.DataFrame({"yosemite": [1.0, 1.1, 1.15], "liberty": [2.2, 2.3, 2.4]})
+    with pytest.raises(ValueError, match=r"in another order: give b\[a\.columns\]$"):
+        vargha_delaney(ours, theirs)
+    assert vargha_delaney(ours, theirs[ours.columns])[0].tolist() == [0, 1]

@@ -177,3 +177,12 @@ def test_colmaps_marks_of_no_point_are_refused(mark: np.integer) -> None:
     patches, ids = np.zeros((3, 64, 64), np.uint8), np.array([3, 3, mark], mark.dtype)
     with pytest.raises(ValueError, match="point ids are from 0 to"):
         PatchSet("mine", patches, ids, None, None)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64])
+def test_points_of_two_sets_stay_apart_whatever_integers_their_ids_are(tmp_path: Path, dtype: type):
+    ids = np.repeat(np.arange(256), 2).astype(dtype)
+    patches = np.zeros((512, 64, 64), np.uint8)
+    sets = [PatchSet(name, patches, ids, ids, None) for name in "ab"]
+    union = unite(sets, tmp_path, "both")
+    assert len(np.unique(union.point_ids)) == len(np.unique(union.image_ids)) == 512

@@ -153,10 +153,12 @@ def fpr95_of_set(describe: Callable[[np.ndarray], np.ndarray], test_set: PatchSe
         test_set: with labelled pairs.
 
     Raises:
-        ValueError: a descriptor is not finite (its patch is named).
+        ValueError: the set has no labelled pairs, or a descriptor is not finite (its patch is named).
     """
     from lib.benchmarks.subject import check_finite, pair_distances
 
+    if test_set.pairs is None:
+        raise ValueError(f"{test_set.name} has no labelled pairs to measure FPR95 on")
     if test_set.representatives is None:
         return fpr95(*pair_distances(describe, test_set))
     descriptors = describe(test_set.patches)

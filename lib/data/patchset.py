@@ -91,7 +91,6 @@ class PatchSet:
                 continue
             ids = as_array(given)
             # A list has no minimum, and a Series is indexed by its labels.
-            object.__setattr__(self, f"{what}_ids", ids)
             if ids.shape != (len(self.patches),):
                 count = " × ".join(map(str, ids.shape))
                 raise ValueError(f"{self.name} has {len(self.patches)} patches, but {count} {what} ids")
@@ -101,6 +100,8 @@ class PatchSet:
                     f"{self.name}: {what} ids are from 0 to 2**62, got {ids.min()} to {ids.max()}: "
                     "leave out patches without one"
                 )
+            # Sets are told apart by adding to ids, for which 8 bits are too few.
+            object.__setattr__(self, f"{what}_ids", ids.astype(np.int64, copy=False))
         if self.pairs is not None:
             self._check_pairs(self.pairs)
         if self.representatives is not None:
