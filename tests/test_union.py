@@ -186,3 +186,9 @@ def test_points_of_two_sets_stay_apart_whatever_integers_their_ids_are(tmp_path:
     sets = [PatchSet(name, patches, ids, ids, None) for name in "ab"]
     union = unite(sets, tmp_path, "both")
     assert len(np.unique(union.point_ids)) == len(np.unique(union.image_ids)) == 512
+
+
+@pytest.mark.parametrize("ids", [[0.2, 0.7], ["0", "1"], [False, True]])
+def test_ids_that_are_no_whole_numbers_are_refused_because_rounding_would_join_points(ids: list):
+    with pytest.raises(ValueError, match="point ids are whole numbers, got "):
+        PatchSet("mine", np.zeros((2, 64, 64), np.uint8), ids, None, None)

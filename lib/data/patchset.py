@@ -12,6 +12,7 @@ from mmap import mmap
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lib.arrays import as_array
 from lib.files import make_checked, state
@@ -85,29 +86,36 @@ class PatchSet:
     representatives: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for what in ("point", "image"):
-            given = getattr(self, f"{what}_ids")
-            if given is None:
-                continue
-            ids = as_array(given)
-            # A list has no minimum, and a Series is indexed by its labels.
-            if ids.shape != (len(self.patches),):
-                count = " × ".join(map(str, ids.shape))
-                raise ValueError(f"{self.name} has {len(self.patches)} patches, but {count} {what} ids")
-            # COLMAP marks a keypoint without a point by -1, or by the largest uint64.
-            if len(ids) and not 0 <= ids.min() <= ids.max() < 2**62:
-                raise ValueError(
-                    f"{self.name}: {what} ids are from 0 to 2**62, got {ids.min()} to {ids.max()}: "
-                    "leave out patches without one"
-                )
-            # Sets are told apart by adding to ids, for which 8 bits are too few.
-            object.__setattr__(self, f"{what}_ids", ids.astype(np.int64, copy=False))
+        # The class is frozen.
+        object.__setattr__(self, "point_ids", self._as_ids(self.point_ids, "point"))
+        if self.image_ids is not None:
+            object.__setattr__(self, "image_ids", self._as_ids(self.image_ids, "image"))
         if self.pairs is not None:
             self._check_pairs(self.pairs)
         if self.representatives is not None:
             points = self._points(self.representatives, "representatives")
             if len(np.unique(points)) != len(points):
                 raise ValueError(f"{self.name}: representatives have several patches of one point")
+
+    def _as_ids(self, given: ArrayLike, what: str) -> np.ndarray:
+        """Return ids as (P,) int64: `unite` adds to them, for which 8 bits are too few."""
+        # A list has no minimum, and a Series would be indexed by its labels.
+        ids = as_array(given)
+        if ids.shape != (len(self.patches),):
+            count = " × ".join(map(str, ids.shape))
+            raise ValueError(f"{self.name} has {len(self.patches)} patches, but {count} {what} ids")
+        if not len(ids):
+            return ids.astype(np.int64)
+        if ids.dtype.kind not in "iu":
+            # Rounded down, different ones could become equal.
+            raise ValueError(f"{self.name}: {what} ids are whole numbers, got {ids.dtype}")
+        # COLMAP marks a keypoint without a point by -1, or by the largest uint64.
+        if not 0 <= ids.min() <= ids.max() < 2**62:
+            raise ValueError(
+                f"{self.name}: {what} ids are from 0 to 2**62, got {ids.min()} to {ids.max()}: "
+                "leave out patches without one"
+            )
+        return ids.astype(np.int64, copy=False)
 
     def _check_pairs(self, pairs: LabelledPairs) -> None:
         """Refuse pairs of other patches, such as those of a set before some of its patches were left
@@ -121,6 +129,7 @@ class PatchSet:
             )
 
     def _points(self, indices: np.ndarray, what: str) -> np.ndarray:
+        """Return the points of patches, which must be of this set."""
         indices, count = np.asarray(indices), len(self.patches)
         if not ((indices >= 0) & (indices < count)).all():
             raise ValueError(f"{self.name} has {count} patches, of which {what} name others")

@@ -44,7 +44,7 @@ PARTS = {
     "data": "Data",
     "use": "For use",
 }
-# What the index shows besides README's figure: of each notebook its first figure, and what is drawn.
+# What the index shows, if README does not: of each notebook its first figure, and what is drawn.
 FIGURES = {
     "study/grades": "What each paper's method changes against the method that it starts from.",
     "together/methods": "Each method against HardNet+ with the same optimiser.",
@@ -277,9 +277,9 @@ def write_index(
     page = report / "index.html"
     write_bytes(report / "style.css", (PAGES / "style.css").read_bytes())
     question, answer = question_and_answer()
-    figures = {name: first_figure(path_of(name)) for name in FIGURES if name in evidence}
-    # README's own figure is in the answer.
-    figures.pop("study/grades", None)
+    # What README shows is in the answer.
+    further = [name for name in FIGURES if name in evidence and f"figures/{name}.png" not in answer]
+    figures = {name: first_figure(path_of(name)) for name in further}
     for name, picture in figures.items():
         write_bytes(report / "figures" / f"{name}.png", picture)
     _write(
