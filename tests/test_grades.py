@@ -268,10 +268,10 @@ def test_the_papers_own_test_needs_five_sixths_of_the_cells_to_reject(
 # --- sentences
 
 
-def judged(*rows: tuple[str, str, float], direction: str = "lower") -> pd.DataFrame:
+def judged(*rows: tuple[str, str, float], direction: str = "lower", over: str = "mean") -> pd.DataFrame:
     """Rows as from `graded`: sentence, grade, p against it."""
     columns = ["sentence_id", "grade", "p_against"]
-    frame = pd.DataFrame(rows, columns=columns).assign(direction=direction)
+    frame = pd.DataFrame(rows, columns=columns).assign(direction=direction, over=over)
     return frame.assign(id=[f"row-{number}" for number in range(len(rows))])
 
 
@@ -290,6 +290,31 @@ def test_a_sentence_agrees_only_if_all_its_comparisons_were_run(missing: int):
         assert answers(judged(("a-1", good, 0.9), *lacks)).empty
     answered = answers(judged(("a-1", UNCERTAIN, 0.4), ("a-1", AGREES, 0.9), *lacks))
     assert answered.loc["a-1"].tolist() == [UNCERTAIN, 2, 2 + missing]
+
+
+@pytest.mark.parametrize(
+    ("grades", "expected"),
+    [
+        ([CONTRADICTED, AGREES, AGREES], AGREES),
+        ([CONTRADICTED, OTHER_SIZE, AGREES], OTHER_SIZE),
+        ([CONTRADICTED, UNCERTAIN, AGREES], UNCERTAIN),
+        ([CONTRADICTED, CONTRADICTED, AGREES], CONTRADICTED),
+        # Half are not most.
+        ([AGREES, CONTRADICTED], CONTRADICTED),
+        # One that was not run may go either way.
+        ([CONTRADICTED, "", ""], UNCERTAIN),
+        ([CONTRADICTED, CONTRADICTED, ""], CONTRADICTED),
+        ([AGREES, AGREES, ""], None),
+    ],
+)
+def test_a_sentence_about_most_rivals_has_the_grade_that_more_than_half_reach(grades, expected):
+    rows = judged(*[("a-1", grade, 0.001 if grade else np.nan) for grade in grades], over="most")
+    answered = answers(rows)
+    if expected is None:
+        assert answered.empty
+    else:
+        assert answered["grade"].to_dict() == {"a-1": expected}
+        assert answered["of"].item() == len(grades)
 
 
 def test_contradictions_within_a_sentence_are_corrected_for_their_number():

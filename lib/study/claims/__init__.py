@@ -74,11 +74,17 @@ REPLICATE = ("train", "seed")
 SETTING = "setting"
 # Other names that claims have for a method of the shared setting. A paper's row in its own setting and
 # the row in another paper's are one there. DSM with a margin of 1 is HardNet+ but for the small constant
-# under the root of the distance (2e-6 in place of 1e-6).
+# under the root of the distance (2e-6 in place of 1e-6). HyNet's s_H, d and s "at the best margin" have
+# its margin, 1.2.
 ALSO = {
     "hardnet_aug": ("hardnet_aug, TCDesc's setting", "dsm_aug, margin 1"),
     "dsm_aug": ("dsm_aug, shared, SGD",),
+    "hynet_aug": ("hynet_h",),
+    "hynet_aug, α = 0, margin 1.2": ("hynet_d",),
+    "hynet_aug, α = ∞, margin 1.2": ("hynet_s",),
 }
+# Methods of the shared setting in a single table: AdaSample with the plain hinge loss, in its Table 2.
+BESIDES = ("adasample_aug_gen_ht",)
 EFFECT = ["effect", "low", "high", "n", "share", "cell_effect", "cell", "printed", "missing"]
 
 
@@ -252,15 +258,20 @@ def named_for_claims(runs: pd.DataFrame) -> pd.DataFrame:
     runs = runs[~runs["test"].str.endswith(WIDE)]
     kept = [runs[runs["seed"].isna()].assign(**{SETTING: ""})]
     for optimizer in ("SGD", "Adam"):
-        for name in COMPARED:
+        for name in (*COMPARED, *BESIDES):
             [in_setting] = shared([name], optimizer)
             own = runs[runs["method"] == in_setting]
-            for method in (name, *ALSO.get(name, ())):
-                kept.append(own.assign(method=method, **{SETTING: optimizer}))
+            kept.append(own.assign(method=name, **{SETTING: optimizer}))
             varied = runs[_is_variant(runs["method"], in_setting)]
             names = name + varied["method"].str.removeprefix(in_setting)
             kept.append(varied.assign(method=names, **{SETTING: optimizer}))
-    return pd.concat(kept, ignore_index=True)
+    named = pd.concat(kept, ignore_index=True)
+    others = [
+        named[named["method"] == method].assign(method=other)
+        for method, names in ALSO.items()
+        for other in names
+    ]
+    return pd.concat([named, *others], ignore_index=True)
 
 
 def _is_variant(methods: pd.Series, of: str) -> pd.Series:

@@ -200,7 +200,10 @@ def _graded(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
         if row["grade"].startswith(AGREES) and row["share"] < CELLS.get(pair["over"], 0):
             row["grade"] = UNCERTAIN
         if row["grade"] == UNCERTAIN and np.isfinite(printed) and printed != bound:
-            row["needed"] = places_needed(printed - bound, by_place.std())
+            needed = places_needed(printed - bound, by_place.std())
+            # With fewer it is the spread of the printed value that leaves the comparison uncertain.
+            if needed > len(by_place):
+                row["needed"] = needed
     if pair["rival"]:
         for name in ("effect", "low", "high", "other_low", "other_high"):
             row[name] = shown(row[name], pair["unit"])
@@ -292,6 +295,9 @@ def corrected(rows: pd.DataFrame) -> pd.Series:
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
     """Answer each sentence by the worst grade of its comparisons, `corrected` for their number.
 
+    A sentence about most of several rivals takes the grade that more than half of its comparisons reach.
+    One that was not run counts as too uncertain there.
+
     A further comparison can only make the worst grade worse. So a sentence agrees only if all of its
     comparisons were run; until then it is left out.
 
@@ -312,8 +318,17 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
         # "No effect" is what a sentence with "same" says.
         right = (own["direction"] == "same") & (grades == NO_EFFECT)
         rank = grades.map(GRADES.index).mask(right, GRADES.index(AGREES))
-        agrees = rank.min() >= GRADES.index(OTHER_SIZE)
-        if agrees and len(own) < counts[sentence]:
+        of = counts[sentence]
+        if (own["over"] == "most").all():
+            # One that was not run may go either way.
+            not_run = of - len(own)
+            grades = pd.concat([grades, pd.Series([UNCERTAIN] * not_run)], ignore_index=True)
+            rank = pd.concat([rank, pd.Series([GRADES.index(UNCERTAIN)] * not_run)], ignore_index=True)
+            decides = rank.sort_values(ascending=False, kind="stable").index[of // 2]
+        else:
+            decides = rank.idxmin()
+        agrees = rank[decides] >= GRADES.index(OTHER_SIZE)
+        if agrees and len(own) < of:
             continue
-        found[sentence] = grades.loc[rank.idxmin()], len(own), counts[sentence]
+        found[sentence] = grades[decides], len(own), of
     return pd.DataFrame.from_dict(found, orient="index", columns=["grade", "comparisons", "of"])
