@@ -83,8 +83,6 @@ ALSO = {
     "hynet_aug, α = 0, margin 1.2": ("hynet_d",),
     "hynet_aug, α = ∞, margin 1.2": ("hynet_s",),
 }
-# Methods of the shared setting in a single table: AdaSample with the plain hinge loss, in its Table 2.
-BESIDES = ("adasample_aug_gen_ht",)
 EFFECT = ["effect", "low", "high", "n", "share", "cell_effect", "cell", "printed", "missing"]
 
 
@@ -258,7 +256,7 @@ def named_for_claims(runs: pd.DataFrame) -> pd.DataFrame:
     runs = runs[~runs["test"].str.endswith(WIDE)]
     kept = [runs[runs["seed"].isna()].assign(**{SETTING: ""})]
     for optimizer in ("SGD", "Adam"):
-        for name in (*COMPARED, *BESIDES):
+        for name in COMPARED:
             [in_setting] = shared([name], optimizer)
             own = runs[runs["method"] == in_setting]
             kept.append(own.assign(method=name, **{SETTING: optimizer}))
