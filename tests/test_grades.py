@@ -181,6 +181,17 @@ def test_what_is_too_uncertain_says_how_many_places_would_find_the_printed_effec
     assert got["needed"] == places_needed(math.log(0.9444), spread)
 
 
+def test_where_the_printed_value_is_what_is_uncertain_no_number_of_places_is_said():
+    row = claim(method="a", rival="h", provenance="table3:seed_mean", paper="adasample")
+    row |= {"method": "adasample_aug_gen", "rival": "hardnet_aug_gen", "printed_effect": "0.9444"}
+    runs = runs_with(1.0, 0.03)
+    runs["method"] = runs["method"].map({"m": "adasample_aug_gen", "r": "hardnet_aug_gen"})
+    [got] = graded(pd.DataFrame([row]), runs).to_dict("records")
+    assert got["grade"] == UNCERTAIN
+    assert got["places"] == len(PLACES)
+    assert np.isnan(got["needed"])
+
+
 def test_only_printed_fpr95_has_the_spread_of_single_runs():
     """HyNet's Table 2 prints 1.139 times SOSNet's points."""
     claims = read("hynet", "Table 2").query("id == 'hynet-t2-points'")

@@ -202,7 +202,7 @@ def _graded(pair: pd.Series, runs: pd.DataFrame) -> dict[str, object]:
         if row["grade"] == UNCERTAIN and np.isfinite(printed) and printed != bound:
             needed = places_needed(printed - bound, by_place.std())
             # With fewer it is the spread of the printed value that leaves the comparison uncertain.
-            if needed > len(by_place):
+            if needed is not None and needed > len(by_place):
                 row["needed"] = needed
     if pair["rival"]:
         for name in ("effect", "low", "high", "other_low", "other_high"):
