@@ -1,7 +1,5 @@
 """Rows that are measured by signs, and HPatches' tasks, from tidy frames made by hand."""
 
-from types import SimpleNamespace
-
 import pandas as pd
 import pytest
 
@@ -91,20 +89,3 @@ def test_the_mean_fpr95_of_a_run_is_geometric_over_the_random_pairs_of_the_place
     mean = tables.mean_fpr95(on_places.assign(test=on_places["test"].map(own)), study)
     assert mean.loc["hardnet_aug", "HardNet+"].tolist() == pytest.approx([2, 8])
     assert mean.loc["sift"].tolist() == pytest.approx([6])
-
-
-def test_shares_without_loss_are_the_largest_and_the_mean_of_the_last_fifth_in_percent():
-    shares = [0.9, 0, 0, 0, 0, 0, 0, 0, 0.1, 0.3]
-    about = {"method": "hinge", "train": "a", "seed": 0}
-    rows = [
-        {**about, "curve": "zero_share", "step": step, "value": share}
-        for step, share in enumerate(shares, start=1)
-    ]
-    rows.append({**about, "method": "dsm", "curve": "loss", "step": 1, "value": 1.0})
-    found = tables.without_loss(SimpleNamespace(curves=pd.DataFrame(rows)))
-    assert found["method"].tolist() == ["hinge", "hinge"]
-    assert found["test"].tolist() == ["a", "a"]
-    values = found.set_index("measure")["value"]
-    assert values["curves: largest share of triplets with zero loss at a step"] == pytest.approx(90)
-    late = "curves: share of triplets with zero loss, in the last fifth of training"
-    assert values[late] == pytest.approx(20)

@@ -388,31 +388,6 @@ def topology(*runs: Runs) -> pd.DataFrame:
     return table.droplevel("method").rename_axis("Method")
 
 
-def without_loss(runs: Runs) -> pd.DataFrame:
-    """Return the shares of triplets without loss in training as numbers of their runs.
-
-    Args:
-        runs: from `lib.study.runs.Study.runs`; methods whose loss has no margin are left out.
-
-    Returns:
-        Rows with the columns `method`, `train`, `seed`, `test`, which is the train set, `measure` and
-        `value` in percent. The measures are those of `lib.study.claims` that begin with "curves: ": the
-        largest share at a step, and the mean of the last fifth of training.
-    """
-    curves = runs.curves.query("curve == 'zero_share'")
-    late = curves[curves["step"] > 0.8 * curves["step"].max()]
-    run = ["method", "train", "seed"]
-    shares = {
-        "curves: largest share of triplets with zero loss at a step": curves.groupby(run)["value"].max(),
-        "curves: share of triplets with zero loss, in the last fifth of training": (
-            late.groupby(run)["value"].mean()
-        ),
-    }
-    numbers = 100 * pd.DataFrame(shares)
-    numbers = numbers.melt(var_name="measure", ignore_index=False).reset_index()
-    return numbers.assign(test=numbers["train"])
-
-
 def tenths(curve: pd.Series) -> tuple[float, float]:
     """Return the means of a curve over the first and over the last tenth of its points."""
     tenth = max(1, len(curve) // 10)
