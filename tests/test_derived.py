@@ -39,7 +39,7 @@ def test_shares_without_loss_are_the_largest_and_the_mean_of_the_last_fifth_in_p
     assert found[["method", "test"]].drop_duplicates().values.tolist() == [["m", "a"]]
     assert values(found) == pytest.approx(
         {
-            "curves: largest share of triplets with zero loss at a step": 90,
+            "curves: largest share of triplets with zero loss in a stretch of training": 90,
             "curves: share of triplets with zero loss, in the last fifth of training": 20,
         }
     )
