@@ -31,8 +31,10 @@ _RISE = "intensity_changes: mean rise of FPR95 under changes of exposure"
 
 def without_loss(runs: Runs) -> pd.DataFrame:
     """Return the share of triplets without a loss in training, in percent: the largest in a stretch
-    between two points of the curve, and the mean of the last fifth of training. Methods whose loss has no
-    margin are left out."""
+    between two points of the curve, and the mean of the last fifth of training.
+
+    Methods whose loss has no margin are left out.
+    """
     curves = runs.curves.query("curve == 'zero_share'")
     late = curves[curves["step"] > 0.8 * curves["step"].max()]
     largest = curves.groupby(_RUN)["value"].max()
