@@ -17,8 +17,8 @@ from lib.study.requests import configuration, identity
 from lib.study.store import Reference
 
 ROOT = Path(__file__).resolve().parents[1]
-# A notebook without training that needs one computation, and one that shows curves of trained runs.
-COMPUTED, TRAINED = "hynet/figure3", "hynet/figure5"
+# A notebook without training that needs one computation, and one of trained runs.
+COMPUTED, TRAINED = "hynet/figure3", "hynet/epochs"
 QUICK = "results/reference/quick"
 
 
@@ -72,7 +72,7 @@ def test_all_committed_files_that_are_missing_are_named(checkout: Path) -> None:
     missing = [
         f"notebooks/{TRAINED}.ipynb",
         f"{QUICK}/searches.csv",
-        f"{QUICK}/tables/{TRAINED}_claims.csv",
+        f"{QUICK}/tables/{TRAINED}_ratios.csv",
     ]
     for path in missing:
         (checkout / path).unlink()
@@ -103,7 +103,7 @@ def test_a_whole_reference_is_rendered(checkout: Path) -> None:
 
 
 def test_of_missing_files_a_pattern_keeps_its_notebooks_and_what_they_saved(checkout: Path) -> None:
-    saved = f"{QUICK}/tables/{TRAINED}_claims.csv"
+    saved = f"{QUICK}/tables/{TRAINED}_ratios.csv"
     for path in (f"notebooks/{TRAINED}.ipynb", saved, f"{QUICK}/searches.csv"):
         (checkout / path).unlink()
     assert deleted_files(checkout, TRAINED) == [f"notebooks/{TRAINED}.ipynb", saved]
