@@ -47,8 +47,8 @@ def without_loss(runs: Runs) -> pd.DataFrame:
 
 
 def topology_in_training(runs: Runs) -> pd.DataFrame:
-    """Return how far TCDesc's share of matched neighbours, in percent, and its mean λ rise from the
-    first to the last tenth of training. Methods without a topology are left out."""
+    """Return how far TCDesc's share of matched neighbours, in percent, and its mean λ (Eq. 11) rise from
+    the first to the last tenth of training. Methods without a topology are left out."""
     early = "in the last tenth of the steps less"
     names = {
         "matched_share": f"curves: matched neighbours {early} those in the first",
@@ -68,8 +68,11 @@ def triplets_in_batch(runs: Runs) -> pd.DataFrame:
     the shares that margins of 1 and 0.375 exclude, in percent, and the standard deviation of d_pos less
     that of d_neg.
 
+    Source: DSM, Sec. 4.1 and Figure 1.
+
     Args:
-        runs: with the probe `lib.analysis.triplets_in_batch`.
+        runs: with the probe `lib.analysis.triplets_in_batch`, whose "positive" and "negative" are (S, n)
+            distances of S stages, the last at the end.
     """
     rows = []
     about = runs.table.set_index("run")[_RUN]
@@ -95,8 +98,11 @@ def gradient_norms(runs: Runs) -> pd.DataFrame:
     percent. The correlation is that of the probabilities by distance and by gradient, normalised within
     each class (Figure 3). The test is the stage, in percent of training.
 
+    Source: AdaSample, Eq. 23 and Sec. 5.4.
+
     Args:
-        runs: with the probe `lib.analysis.gradient_norms`.
+        runs: with the probe `lib.analysis.gradient_norms`, whose "full", "output" and "distance" are
+            (S, C, c) for S stages and c candidates of each of C classes, NaN where there is none.
     """
     probes = runs.arrays("gradient_norms")
     rows = []
@@ -117,6 +123,8 @@ def gradient_norms(runs: Runs) -> pd.DataFrame:
 def rise_under_exposure(runs: pd.DataFrame) -> pd.DataFrame:
     """Return by how many points FPR95 rises when the second patch of a pair has another exposure, the
     mean over the changes, for each test set.
+
+    Source: HyNet, Sec. 3.1; the changes of exposure are ours.
 
     Args:
         runs: measured by `lib.benchmarks.intensity_changes`.
