@@ -106,3 +106,18 @@ def test_a_forest_marks_an_effect_of_a_single_run_and_lowers_indices() -> None:
     np.testing.assert_array_equal(drawn["mean, with 95% interval"], [0.9, np.nan])
     np.testing.assert_array_equal(drawn["single run, no interval"], [np.nan, 1.2])
     assert [label.get_text() for label in axes.get_yticklabels()] == ["w$_{i}$ = 1", "one_place"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "labels"),
+    [((0.78, 1.55), ["0.8", "0.9", "1", "1.2", "1.5"]), ((0.05, 20), ["0.1", "0.3", "1", "3", "10"])],
+)
+def test_an_axis_of_ratios_is_labelled_within_its_limits_alone(limits, labels):
+    figure, axes = plt.subplots()
+    axes.set(xscale="log", xlim=limits)
+    figures.ratio_ticks(axes.xaxis)
+    figure.canvas.draw()
+    assert [label.get_text() for label in axes.get_xticklabels()] == labels
+    assert not len(axes.xaxis.get_minorticklocs())
+    assert axes.get_xlim() == pytest.approx(limits)
+    plt.close(figure)

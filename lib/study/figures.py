@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from matplotlib.transforms import offset_copy
 from numpy.typing import ArrayLike
 
@@ -26,6 +28,9 @@ ON_GREY = ("#E69F00", "#56B4E9", "#F0E442", "#CC79A7", "#009E73", "#D55E00")
 DENSITY = 100
 # Gap between the patches of a mosaic, px.
 GAP = 4
+# Ticks of an axis of ratios, and of one that spans more than a factor of five.
+RATIOS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3)
+FEW_RATIOS = (0.01, 0.1, 0.3, 1, 3, 10, 100)
 
 
 def forest(
@@ -81,6 +86,18 @@ def replicates(axes: Axes, values: ArrayLike, height: float, label: str | None =
         below = offset_copy(axes.transData, axes.figure, y=points, units="points")
         look = {"color": "0.6", "ms": 2.5, "transform": below}
         axes.plot(own, np.full(len(own), height), "o", **look, label=label if points == -4 else None)
+
+
+def ratio_ticks(axis: Axis) -> None:
+    """Label the ratios within the limits of a logarithmic axis, and no others.
+
+    Matplotlib labels powers of ten, of which an axis from 0.7 to 1.5 has one.
+    """
+    low, high = axis.get_view_interval()
+    ticks = FEW_RATIOS if high > 5 * low else RATIOS
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axis.set_ticks(shown, labels=[f"{tick:g}" for tick in shown])
+    axis.set_minor_locator(NullLocator())
 
 
 def with_subscripts(name: str) -> str:
