@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -42,8 +43,11 @@ def test_a_committed_notebook_is_on_record_at_its_own_size(name: str) -> None:
     assert notebook.is_on_record(), "run ./run_all.sh --update-reference"
 
 
-def test_the_reference_lies_within_its_own_repetition(planned: list[planning.Planned]) -> None:
-    asked = planning.together(planned)
+def test_the_reference_lies_within_its_own_repetition(
+    planned: list[planning.Planned], tmp_path: Path
+) -> None:
+    # Own runs, which a visitor has after ./run_all.sh, lie in another folder and are not compared.
+    asked = [(replace(part, results=tmp_path), own) for part, own in planning.together(planned)]
     sentence, failures = study._compared(open_study(), asked, [])
     assert not failures
     within, _, count = sentence.split()[:3]
